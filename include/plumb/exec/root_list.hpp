@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/assert.hpp>
+
+namespace plumb {
+
+class root_list;
+class stop_source;
+
+/// A coroutine that nobody awaits, known to the context that it was launched on.
+class root_node {
+public:
+    root_node(root_node const&) = delete;
+    root_node& operator=(root_node const&) = delete;
+
+    /// Destroys the coroutine where it is suspended.
+    void destroy() noexcept { destroy_(*this); }
+
+protected:
+    using destroy_function = void (*)(root_node&) noexcept;
+    /// @param stopped_by  the source of the stop token that it was launched with, or null
+    root_node(destroy_function on_destroy, stop_source const* stopped_by) noexcept
+        : destroy_(on_destroy), stopped_by_(stopped_by) {}
+    inline ~root_node();
+
+private:
+    friend root_list;
+    root_list* list_ = nullptr;
+    root_node* previous_ = nullptr;
+    root_node* next_ = nullptr;
+    destroy_function destroy_;
+    stop_source const* stopped_by_;
+};
+
+/// The roots of a context, oldest first. Threads: the context's. Allocates: never.
+class root_list {
+public:
+    root_list() noexcept = default;
+    root_list(root_list const&) = delete;
+    root_list& operator=(root_list const&) = delete;
+    ~root_list() {
+        require(first_ == nullptr, "a context's list of roots was destroyed before its coroutines");
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+
+    void add(root_node& node) noexcept {
+        node.list_ = this;
+        node.previous_ = last_;
+        (last_ != nullptr ? last_->next_ : first_) = &node;
+        last_ = &node;
+    }
+
+    void remove(root_node& node) noexcept {
+        (node.previous_ != nullptr ? node.previous_->next_ : first_) = node.next_;
+        (node.next_ != nullptr ? node.next_->previous_ : last_) = node.previous_;
+        node.list_ = nullptr;
+        node.previous_ = nullptr;
+        node.next_ = nullptr;
+    }
+
+    /// Destroys the youngest first: those that it launched last may use what older ones own.
+    void destroy_all() noexcept {
+        while (destroy_youngest()) {
+        }
+    }
+
+    /// @return false where there is none
+    bool destroy_youngest() noexcept {
+        if (last_ == nullptr) {
+            return false;
+        }
+        last_->destroy();
+        return true;
+    }
+
+    /// Destroys the youngest, unless none is left that was launched with a stop token of `source`: so until it returns
+    /// false it ends the oldest of those and all that came after it.
+    bool destroy_youngest_since(stop_source const& source) noexcept {
+        for (root_node* node = first_; node != nullptr; node = node->next_) {
+            if (node->stopped_by_ == &source) {
+                last_->destroy();
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    root_node* first_ = nullptr;
+    root_node* last_ = nullptr;
+};
+
+root_node::~root_node() {
+    if (list_ != nullptr) {
+        list_->remove(*this);
+    }
+}
+
+}  // namespace plumb

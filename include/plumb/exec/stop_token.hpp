@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/exec/executor_ref.hpp>
+#include <plumb/exec/owned_work.hpp>
+
+#include <atomic>
+#include <utility>
+
+namespace plumb {
+
+class stop_source;
+
+/// Where a stop source keeps who is to be called. Trivial, for states that are made often and registered seldom:
+/// their owner unlinks it before it goes. `stop_callback_node` does that by itself.
+class stop_callback_link {
+public:
+    using function = void (*)(stop_callback_link&) noexcept;
+
+    /// Only after `clear` or a registration.
+    [[nodiscard]] bool registered() const noexcept { return link_ != nullptr; }
+
+    void unregister() noexcept {
+        if (link_ != nullptr) {
+            *link_ = next_;
+            if (next_ != nullptr) {
+                next_->link_ = link_;
+            }
+            link_ = nullptr;
+        }
+    }
+
+protected:
+    stop_callback_link() noexcept {}  // NOLINT: initialised by `clear` or a registration
+    ~stop_callback_link() = default;
+
+    void clear() noexcept { link_ = nullptr; }
+
+private:
+    friend stop_source;
+    friend class stop_token;
+
+    stop_callback_link** link_;  // what points at this; null while unregistered
+    stop_callback_link* next_;   // while registered
+    function on_stop_;           // while registered
+};
+
+/// A node that a stop source calls once when a stop is requested. Register it with `stop_token::call_on_stop`.
+/// Unregisters itself when destroyed. Threads: only inside the source's executor. Allocates: never.
+class stop_callback_node : public stop_callback_link {
+public:
+    explicit stop_callback_node(function on_stop) noexcept : call_(on_stop) { clear(); }
+    stop_callback_node(stop_callback_node const&) = delete;
+    stop_callback_node& operator=(stop_callback_node const&) = delete;
+    ~stop_callback_node() { unregister(); }
+
+private:
+    friend class stop_token;
+    function call_;
+};
+
+/// Tells whether a stop was requested, and calls back when it is. A borrowed pointer to a `stop_source`, which
+/// must outlive it; a default-constructed token never stops.
+/// Threads: `stop_requested` from any; the rest only inside the source's executor.
+class stop_token {
+public:
+    constexpr stop_token() noexcept = default;
+
+    /// Whether a stop can ever be requested.
+    [[nodiscard]] bool stop_possible() const noexcept { return source_ != nullptr; }
+    [[nodiscard]] inline bool stop_requested() const noexcept;
+
+    /// The source, which is not touched; null where no stop is possible.
+    [[nodiscard]] stop_source const* source() const noexcept { return source_; }
+
+    /// Registers `node` where it was just seen, inside the executor, that no stop was requested; clears it where none is
+    /// possible.
+    inline void watch(stop_callback_link& node,
+                      stop_callback_link::function on_stop) const noexcept;
+
+    /// Registers `node`, or calls it at once when a stop was already requested.
+    inline void call_on_stop(stop_callback_node& node) const noexcept;
+
+    friend bool operator==(stop_token const&, stop_token const&) noexcept = default;
+
+private:
+    friend stop_source;
+    constexpr explicit stop_token(stop_source& source) noexcept : source_(&source) {}
+
+    stop_source* source_ = nullptr;
+};
+
+/// Owns a stop request: once requested, forever requested.
+///
+/// States: quiet -> called (requested inside the executor: the callbacks run at once), or
+/// quiet -> posted -> called (requested elsewhere: the source's own node runs them on the executor).
+/// Operations that start in any state but quiet are cancelled. The source must outlive `posted`; an executor that
+/// ends with the node in its queue leads to `called` without calling anybody.
+///
+/// Threads: `request_stop`, `stop_requested` and `busy` from any thread; the rest inside the executor.
+/// Allocates: never. Cancellation in the manner of C++26's `inplace_stop_source`.
+class stop_source : private owned_work {
+public:
+    /// @param where  runs the callbacks; must outlive the source
+    explicit stop_source(executor_ref where) noexcept
+        : owned_work(&stop_source::end_posted), where_(where) {}
+    stop_source(stop_source const&) = delete;
+    stop_source& operator=(stop_source const&) = delete;
+
+    ~stop_source() {
+        require(!busy(),
+                "a stop_source was destroyed while its request was in its executor's queue");
+        require(callbacks_ == nullptr,
+                "a stop_source was destroyed before the operations that watch it");
+    }
+
+    [[nodiscard]] stop_token token() noexcept { return stop_token(*this); }
+    [[nodiscard]] bool stop_requested() const noexcept { return state_.load() != state::quiet; }
+
+    /// Whether a request waits in the executor's queue.
+    [[nodiscard]] bool busy() const noexcept { return state_.load() == state::posted; }
+
+    /// @return false when a stop was already requested
+    bool request_stop() noexcept {
+        bool const inside = !where_ || where_.running_in_this_thread();
+        auto expected = state::quiet;
+        if (!state_.compare_exchange_strong(expected, inside ? state::called : state::posted)) {
+            return false;
+        }
+        if (inside) {
+            call_all();
+        } else {
+            where_.post(this);
+        }
+        return true;
+    }
+
+private:
+    friend stop_token;
+    enum class state : unsigned char { quiet, posted, called };
+
+    static void end_posted(owned_work& self, fate f) noexcept {
+        auto& source = static_cast<stop_source&>(self);
+        if (f == fate::run) {
+            source.call_all();
+        }
+        source.state_.store(state::called);
+    }
+
+    void call_all() noexcept {
+        while (callbacks_ != nullptr) {
+            stop_callback_link& node = *callbacks_;
+            node.unregister();
+            node.on_stop_(node);
+        }
+    }
+
+    void watch(stop_callback_link& node, stop_callback_link::function on_stop) noexcept {
+        node.on_stop_ = on_stop;
+        node.next_ = callbacks_;
+        node.link_ = &callbacks_;
+        if (callbacks_ != nullptr) {
+            callbacks_->link_ = &node.next_;
+        }
+        callbacks_ = &node;
+    }
+
+    executor_ref where_;
+    stop_callback_link* callbacks_ = nullptr;
+    std::atomic<state> state_{state::quiet};
+};
+
+bool stop_token::stop_requested() const noexcept {
+    return source_ != nullptr && source_->stop_requested();
+}
+
+void stop_token::watch(stop_callback_link& node,
+                       stop_callback_link::function on_stop) const noexcept {
+    if (source_ != nullptr) {
+        source_->watch(node, on_stop);
+    } else {
+        node.clear();
+    }
+}
+
+void stop_token::call_on_stop(stop_callback_node& node) const noexcept {
+    if (source_ != nullptr && source_->state_.load() == stop_source::state::called) {
+        node.call_(node);
+    } else {
+        watch(node, node.call_);
+    }
+}
+
+/// Calls `F` when a stop is requested, while it lives. Threads: only inside the source's executor.
+template <class F>
+class stop_callback : private stop_callback_node {
+public:
+    stop_callback(stop_token token, F on_stop) noexcept
+        : stop_callback_node([](stop_callback_link& self) noexcept {
+              static_cast<stop_callback&>(self).on_stop_();
+          }),
+          on_stop_(std::move(on_stop)) {
+        token.call_on_stop(*this);
+    }
+
+    using stop_callback_node::unregister;
+
+private:
+    F on_stop_;
+};
+
+}  // namespace plumb
