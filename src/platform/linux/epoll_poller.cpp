@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/posix/native_seam.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <new>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+// A poller is an epoll instance and an eventfd that wakes it, which needs a state of its own: its handle is the
+// address of that.
+namespace plumb::platform {
+namespace {
+
+struct epoll_poller {
+    int epoll;
+    int wake;
+};
+
+static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == EPOLLOUT,
+              "the readiness of an event is taken over as it is");
+constexpr std::uint64_t wake_key = ~std::uint64_t{0};
+
+epoll_poller& of(native_handle poller) noexcept { return *reinterpret_cast<epoll_poller*>(poller); }
+
+// Nanoseconds where the kernel can (5.11) and a sandbox lets it, else milliseconds rounded up, so that no wait ends early and then spins.
+int wait(epoll_poller const& p, epoll_event* events, int capacity, std::int64_t timeout) noexcept {
+    static std::atomic<bool> has_nanoseconds{true};
+    if (timeout <= 0) {
+        return ::epoll_wait(p.epoll, events, capacity, timeout < 0 ? -1 : 0);
+    }
+    if (has_nanoseconds.load(std::memory_order_relaxed)) {
+        timespec const t{timeout / 1'000'000'000, timeout % 1'000'000'000};
+        int const count = ::epoll_pwait2(p.epoll, events, capacity, &t, nullptr);
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
+            return count;
+        }
+        has_nanoseconds.store(false, std::memory_order_relaxed);
+    }
+    std::int64_t const ms =
+        std::min<std::int64_t>(timeout / 1'000'000 + (timeout % 1'000'000 != 0), INT32_MAX);
+    return ::epoll_wait(p.epoll, events, capacity, static_cast<int>(ms));
+}
+
+}  // namespace
+
+outcome open_poller() noexcept {
+    auto* const made = new (std::nothrow) epoll_poller{::epoll_create1(EPOLL_CLOEXEC), -1};
+    if (made == nullptr) {
+        return -ENOMEM;
+    }
+    auto const handle = static_cast<native_handle>(reinterpret_cast<std::intptr_t>(made));
+    epoll_event wake{EPOLLIN | EPOLLET, {.u64 = wake_key}};
+    if (made->epoll < 0 || (made->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
+        ::epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->wake, &wake) < 0) {
+        int const error = errno;
+        close_poller(handle);
+        return -error;
+    }
+    return handle;
+}
+
+void close_poller(native_handle poller) noexcept {
+    epoll_poller const& p = of(poller);
+    for (int const d : {p.wake, p.epoll}) {
+        if (d >= 0) {
+            ::close(d);
+        }
+    }
+    delete &p;
+}
+
+outcome poller_add(native_handle poller, native_handle h, std::uint64_t key) noexcept {
+    epoll_event e{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = key}};
+    return ::epoll_ctl(of(poller).epoll, EPOLL_CTL_ADD, static_cast<int>(h), &e) < 0 ? -errno : 0;
+}
+
+outcome poller_remove(native_handle poller, native_handle h) noexcept {
+    return ::epoll_ctl(of(poller).epoll, EPOLL_CTL_DEL, static_cast<int>(h), nullptr) < 0 ? -errno
+                                                                                          : 0;
+}
+
+outcome poller_wait(native_handle poller, poll_event* events, std::size_t capacity,
+                    std::int64_t timeout) noexcept {
+    epoll_poller const& p = of(poller);
+    std::array<epoll_event, 256> native;
+    int const room = static_cast<int>(std::min(capacity, native.size()));
+    int const count = wait(p, native.data(), room, timeout);
+    if (count < 0) {
+        return errno == EINTR ? 0 : -errno;
+    }
+    int used = 0;
+    for (int i = 0; i < count; ++i) {
+        epoll_event const& e = native[static_cast<std::size_t>(i)];
+        if (e.data.u64 == wake_key) {
+            // Edge-triggered: each write reports once, so the counter need not be read while it is far from full.
+            continue;
+        }
+        std::uint32_t ready = e.events & (EPOLLIN | EPOLLOUT);
+        if ((e.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) [[unlikely]] {
+            ready |= readable | hung_up;
+            if ((e.events & (EPOLLHUP | EPOLLERR)) != 0) {
+                ready |= writable;
+            }
+        }
+        events[used++] = {e.data.u64, ready};
+    }
+    return used;
+}
+
+void poller_wake(native_handle poller) noexcept {
+    int const error = errno;
+    std::uint64_t const one = 1;
+    while (::write(of(poller).wake, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    errno = error;
+}
+
+}  // namespace plumb::platform

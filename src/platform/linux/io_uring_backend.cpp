@@ -1,0 +1,964 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/io_uring_backend.hpp"
+
+#include <plumb/base/assert.hpp>
+
+#include "io/io_lifecycle.hpp"
+#include "io/readiness_backend.hpp"
+#include "io/slot_table.hpp"
+#include "platform/linux/receive_buffers.hpp"
+#include "platform/linux/ring.hpp"
+#include "platform/linux/ring_slot.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+// Requests (see `request`) are only prepared when operations start and are cancelled; `reap` hands
+// them to the kernel and waits, in one call. Bytes that were received without a read that waits are
+// parked in the slot; where there are any, or the kernel may still receive more, nothing reads the
+// descriptor directly, so that the bytes keep their order.
+namespace plumb::platform {
+namespace {
+
+/// A number that no other thread has or had.
+std::uint64_t this_thread_number() noexcept {
+    static constinit std::atomic<std::uint64_t> last{0};
+    static thread_local constinit std::uint64_t number = 0;
+    if (number == 0) [[unlikely]] {
+        number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    return number;
+}
+
+constexpr outcome canceled = failed_with(std::errc::operation_canceled);
+
+class io_uring_backend final : public io_backend {
+    using table = slot_table<ring_slot>;
+    using direction = ring_slot::direction;
+
+public:
+    io_uring_backend(io_multiplexer& m, ring&& r, int wake, table& slots,
+                     std::unique_ptr<msghdr[]> headers) noexcept
+        : io_backend(m),
+          ring_(std::move(r)),
+          wake_(wake),
+          slots_(slots),
+          headers_(std::move(headers)) {
+        set_up();
+    }
+    ~io_uring_backend() override;
+
+    outcome attach(handle& h) noexcept override;
+    outcome start(io_operation& op) noexcept override;
+    outcome otherwise(io_operation& op) noexcept override;
+    outcome poll(io_operation& op) noexcept override;
+    outcome cancel(io_operation& op) noexcept override;
+    outcome reap(std::int64_t timeout, int max_items) noexcept override;
+    outcome await_end(io_operation& op) noexcept override;
+    void wake() noexcept override;
+
+private:
+    // After so many messages in succession a connection is received from continuously.
+    static constexpr std::uint8_t continuous = 4;
+    // So much is received ahead of the reads of one connection.
+    static constexpr unsigned most_parked = 4;
+
+    static ring_slot& slot_of(io_operation const& op) noexcept {
+        return static_cast<ring_slot&>(*slot(op));
+    }
+
+    void set_up() noexcept;
+    outcome enter(unsigned wait_for, std::int64_t timeout) noexcept;
+    outcome take_over() noexcept;
+    void arm_wake() noexcept;
+
+    io_uring_sqe* next_entry() noexcept;
+    outcome issue(ring_slot& s, io_operation& op, bool by_poll = false) noexcept;
+    void issue_poll(io_uring_sqe& entry, ring_slot& s, bool reading) noexcept;
+    void issue_read(io_uring_sqe& entry, ring_slot& s, buffers const& b) noexcept;
+    void issue_write(io_uring_sqe& entry, ring_slot& s, const_buffers const& b) noexcept;
+    static void issue_send(io_uring_sqe& entry, ring_slot& s, const_buffer b) noexcept;
+    void issue_receive(io_uring_sqe& entry, ring_slot& s, std::size_t most) noexcept;
+    msghdr& scattered(io_uring_sqe const& entry, void const* array, std::size_t count) noexcept;
+    void cancel_request(ring_slot& s, direction& d) noexcept;
+    bool cancel_entry(std::uint64_t user_data) noexcept;
+
+    void on_completion(completion c) noexcept;
+    void on_other_completion(completion c) noexcept;
+    void on_failed(ring_slot& s, bool reading, outcome failure) noexcept;
+    void on_received(ring_slot& s, completion c) noexcept;
+    void deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept;
+    void on_receiving_ended(ring_slot& s, completion c) noexcept;
+    void on_polled(ring_slot& s, bool reading, outcome polled) noexcept;
+    void note_read(ring_slot& s, std::size_t moved, bool filled) noexcept;
+    void go_on(ring_slot& s, bool reading, bool by_poll = false) noexcept;
+    void finish(ring_slot& s, bool reading, outcome o) noexcept;
+    void finish_otherwise(ring_slot& s, io_operation* op, outcome o) noexcept;
+    void queue_end(io_operation& op, outcome o) noexcept;
+    void pull(unsigned wait_for) noexcept;
+    void process_queueing() noexcept;
+    outcome pull_for(io_operation& op) noexcept;
+
+    static void copy(buffers const& to, std::byte const* bytes, std::size_t size) noexcept;
+    static outcome place(io_operation& op, std::byte const* bytes, std::size_t size) noexcept;
+    void park(ring_slot& s, std::uint16_t id, std::size_t begin, std::size_t end) noexcept;
+    template <class Take>
+    outcome take_parked(ring_slot& s, Take take) noexcept;
+    outcome start_otherwise(ring_slot& s, io_operation& op) noexcept;
+    void stop_receiving(ring_slot& s) noexcept;
+
+    void close(ring_slot& s) noexcept;
+    static void detach(handle_slot& h) noexcept;
+    static result<void> quiet(handle_slot& h) noexcept;
+    static std::int64_t take_received(handle_slot& h, buffers const& b) noexcept;
+
+    static constexpr handle_slot::functions functions{&detach, &quiet, &take_received};
+
+    ring ring_;
+    receive_buffers received_;
+    int wake_;
+    table& slots_;
+    std::uint64_t driver_ = 0;  // the thread that enters the ring; 0 before any has
+    int settled_ = 0;           // in this turn
+    // What ends is queued and no receiver called, but one operation's end is told to who watches it.
+    bool queueing_ = false;
+    io_operation* watched_ = nullptr;
+    outcome watched_outcome_ = 0;
+    bool wake_armed_ = false;
+    bool ending_ = false;
+    bool moving_ = false;                // to another ring, which is not there yet
+    std::unique_ptr<msghdr[]> headers_;  // of entries until they are submitted
+};
+
+// The ring and its thread.
+
+void io_uring_backend::set_up() noexcept {
+    if (ring_.has_multishot_receive()) {
+        received_.join(ring_);
+    }
+    arm_wake();
+}
+
+outcome io_uring_backend::enter(unsigned wait_for, std::int64_t timeout) noexcept {
+    if (std::uint64_t const here = this_thread_number(); driver_ != here) [[unlikely]] {
+        outcome changed = 0;
+        if (driver_ == 0) {
+            changed = ring_.enable();
+        } else if (ring_.exclusive()) {
+            changed = take_over();
+        }
+        if (changed < 0) {
+            return changed;
+        }
+        driver_ = here;
+    }
+    return ring_.enter(wait_for, timeout);
+}
+
+/// Another thread drives now, which a ring for one thread doesn't take: all requests move to a ring
+/// that does. The old one moved bytes only while its thread entered it, so that its requests have
+/// done nothing that isn't known here.
+outcome io_uring_backend::take_over() noexcept {
+    ring fresh;
+    if (outcome const opened = fresh.open(true); opened < 0) {
+        return opened;
+    }
+    if (outcome const enabled = fresh.enable(); enabled < 0) {
+        return enabled;
+    }
+    bool const queueing_before = std::exchange(queueing_, true);
+    moving_ = true;
+    while (!ring_.empty()) {
+        on_completion(ring_.pop());
+    }
+    moving_ = false;
+    ring_ = std::move(fresh);
+    driver_ = this_thread_number();
+    set_up();
+    slots_.for_each([this](ring_slot& s) {
+        s.watched = 0;
+        for (bool const reading : {true, false}) {
+            bool const cancelled = std::exchange(s.side(reading), {}).cancelling || s.over;
+            if (s.waiting(reading) != nullptr && cancelled) {
+                queue_end(*std::exchange(s.waiting(reading), nullptr), canceled);
+            } else if (s.waiting(reading) != nullptr) {
+                go_on(s, reading);
+            }
+        }
+        if (s.closed) {
+            slots_.give_back(s);
+        }
+    });
+    queueing_ = queueing_before;
+    return 0;
+}
+
+io_uring_backend::~io_uring_backend() {
+    ending_ = true;
+    // A ring for one thread that is gone moves no bytes any more.
+    if (driver_ == this_thread_number() || (driver_ != 0 && !ring_.exclusive())) {
+        bool wake_cancelled = false;
+        for (;;) {
+            bool left = wake_armed_;
+            slots_.for_each([&](ring_slot& s) {
+                s.over = true;
+                for (direction* const d : {&s.in, &s.out}) {
+                    cancel_request(s, *d);
+                    left = left || d->in_kernel != request::none;
+                }
+            });
+            if (!left) {
+                break;
+            }
+            wake_cancelled = wake_cancelled || cancel_entry(user_data_of(request::wake));
+            pull(1);
+        }
+    }
+    process_queueing();
+    slots_.for_each([this](ring_slot& s) {
+        for (bool const reading : {true, false}) {
+            if (io_operation* const op = std::exchange(s.waiting(reading), nullptr)) {
+                settle_later(*op, canceled);
+            }
+        }
+        s.multiplexer = nullptr;
+        if (s.closed) {
+            slots_.give_back(s);
+        }
+    });
+    ::close(wake_);
+    slots_.retire();
+}
+
+void io_uring_backend::wake() noexcept {
+    int const error = errno;
+    std::uint64_t const one = 1;
+    while (::write(wake_, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    errno = error;
+}
+
+// Each write is reported once, so the counter need not be read while it is far from full.
+void io_uring_backend::arm_wake() noexcept {
+    io_uring_sqe* const entry = next_entry();
+    wake_armed_ = entry != nullptr;
+    if (wake_armed_) {
+        io_uring_prep_poll_multishot(entry, wake_, POLLIN);
+        entry->user_data = user_data_of(request::wake);
+    }
+}
+
+// Requests.
+
+inline io_uring_sqe* io_uring_backend::next_entry() noexcept {
+    io_uring_sqe* entry = ring_.next();
+    if (entry == nullptr) [[unlikely]] {
+        enter(0, 0);
+        entry = ring_.next();
+    }
+    return entry;
+}
+
+void io_uring_backend::issue_poll(io_uring_sqe& entry, ring_slot& s, bool reading) noexcept {
+    io_uring_prep_poll_add(&entry, static_cast<int>(s.native),
+                           reading ? POLLIN | POLLRDHUP : POLLOUT);
+    request const r = reading ? request::poll_in : request::poll_out;
+    entry.user_data = s.key | user_data_of(r);
+    s.side(reading).in_kernel = r;
+    s.watched |= reading ? readable : writable;
+}
+
+msghdr& io_uring_backend::scattered(io_uring_sqe const& entry, void const* array,
+                                    std::size_t count) noexcept {
+    msghdr& header = headers_[ring_.index(entry)];
+    header = {};
+    header.msg_iov = static_cast<iovec*>(const_cast<void*>(array));
+    header.msg_iovlen = std::min(count, most_buffers);
+    return header;
+}
+
+constexpr unsigned size_of_one(std::size_t size) noexcept {
+    return static_cast<unsigned>(std::min<std::size_t>(size, INT32_MAX));
+}
+
+constexpr auto no_offset = ~std::uint64_t{0};
+
+void io_uring_backend::issue_read(io_uring_sqe& entry, ring_slot& s, buffers const& b) noexcept {
+    int const fd = static_cast<int>(s.native);
+    buffer const* const array = b.native_array();
+    std::size_t const count = b.native_count();
+    if (s.kind == handle_kind::pipe) {
+        if (count == 1) {
+            io_uring_prep_read(&entry, fd, array->data(), size_of_one(array->size()), no_offset);
+        } else {
+            io_uring_prep_readv(&entry, fd, reinterpret_cast<iovec const*>(array),
+                                static_cast<unsigned>(std::min(count, most_buffers)), no_offset);
+        }
+    } else if (count == 1) {
+        io_uring_prep_recv(&entry, fd, array->data(), size_of_one(array->size()), 0);
+    } else {
+        io_uring_prep_recvmsg(&entry, fd, &scattered(entry, array, count), 0);
+    }
+    entry.user_data = s.key | user_data_of(request::read);
+    s.in.in_kernel = request::read;
+}
+
+inline void io_uring_backend::issue_send(io_uring_sqe& entry, ring_slot& s,
+                                         const_buffer b) noexcept {
+    io_uring_prep_send(&entry, static_cast<int>(s.native), b.data(), size_of_one(b.size()),
+                       MSG_NOSIGNAL);
+    entry.user_data = s.key | user_data_of(request::write);
+    s.out.in_kernel = request::write;
+}
+
+void io_uring_backend::issue_write(io_uring_sqe& entry, ring_slot& s,
+                                   const_buffers const& b) noexcept {
+    int const fd = static_cast<int>(s.native);
+    const_buffer const* const array = b.native_array();
+    std::size_t const count = b.native_count();
+    if (s.kind == handle_kind::pipe) {
+        if (count == 1) {
+            io_uring_prep_write(&entry, fd, array->data(), size_of_one(array->size()), no_offset);
+        } else {
+            io_uring_prep_writev(&entry, fd, reinterpret_cast<iovec const*>(array),
+                                 static_cast<unsigned>(std::min(count, most_buffers)), no_offset);
+        }
+        entry.rw_flags = RWF_NOSIGNAL;
+    } else if (count == 1) {
+        return issue_send(entry, s, *array);
+    } else {
+        io_uring_prep_sendmsg(&entry, fd, &scattered(entry, array, count), MSG_NOSIGNAL);
+    }
+    entry.user_data = s.key | user_data_of(request::write);
+    s.out.in_kernel = request::write;
+}
+
+void io_uring_backend::issue_receive(io_uring_sqe& entry, ring_slot& s, std::size_t most) noexcept {
+    int const fd = static_cast<int>(s.native);
+    unsigned const size = size_of_one(std::min<std::size_t>(most, receive_buffers::size));
+    if (s.kind == handle_kind::pipe) {
+        io_uring_prep_read(&entry, fd, nullptr, size, no_offset);
+    } else if (s.messages < continuous) {
+        io_uring_prep_recv(&entry, fd, nullptr, size, 0);
+    } else {
+        io_uring_prep_recv_multishot(&entry, fd, nullptr, 0, 0);
+    }
+    entry.flags |= IOSQE_BUFFER_SELECT;
+    entry.buf_group = receive_buffers::group;
+    entry.user_data = s.key | user_data_of(request::receive);
+    s.in.in_kernel = request::receive;
+    s.ready &= ~static_cast<std::uint32_t>(readable);
+    s.watched |= readable;
+}
+
+/// Gives the kernel a request for an operation that waits.
+/// @param by_poll  to wait for readiness only
+/// @return 0, or minus the error
+outcome io_uring_backend::issue(ring_slot& s, io_operation& op, bool by_poll) noexcept {
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) [[unlikely]] {
+        return failed_with(std::errc::no_buffer_space);
+    }
+    action const a = what(op);
+    if (a > action::write || s.by_poll || by_poll) {
+        issue_poll(*entry, s, reads(a));
+    } else if (a == action::write) {
+        issue_write(*entry, s, write_request(op));
+    } else if (a == action::read && (s.messages < continuous || !received_.available())) {
+        issue_read(*entry, s, read_request(op));
+    } else if (received_.available()) {
+        issue_receive(*entry, s, read_request(op).bytes());
+    } else {
+        issue_poll(*entry, s, true);
+    }
+    return 0;
+}
+
+/// Asks the kernel to end a request early, once.
+void io_uring_backend::cancel_request(ring_slot& s, direction& d) noexcept {
+    if (d.in_kernel != request::none && !d.cancelling && !moving_) {
+        d.cancelling = cancel_entry(s.key | user_data_of(d.in_kernel));
+    }
+}
+
+/// @return whether there was room to ask
+bool io_uring_backend::cancel_entry(std::uint64_t user_data) noexcept {
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) [[unlikely]] {
+        return false;
+    }
+    io_uring_prep_cancel64(entry, user_data, 0);
+    entry->user_data = 0;
+    return true;
+}
+
+// Completions.
+
+inline void io_uring_backend::on_completion(completion c) noexcept {
+    request const r = request_of(c.user_data);
+    if (r == request::write && c.result >= 0) [[likely]] {
+        ring_slot& s = slots_.at(c.user_data);
+        s.out = {};
+        finish(s, false, c.result);
+    } else if (r == request::receive) [[likely]] {
+        on_received(slots_.at(c.user_data), c);
+    } else {
+        on_other_completion(c);
+    }
+}
+
+void io_uring_backend::on_other_completion(completion c) noexcept {
+    switch (request_of(c.user_data)) {
+    case request::none:  // of a cancellation; what matters is how its target ends
+    case request::receive:
+        break;
+    case request::wake:
+        if ((c.flags & IORING_CQE_F_MORE) == 0) {
+            wake_armed_ = false;
+            if (!ending_ && !moving_) {
+                arm_wake();
+            }
+        }
+        break;
+    case request::write:
+        on_failed(slots_.at(c.user_data), false, c.result);
+        break;
+    case request::read: {
+        ring_slot& s = slots_.at(c.user_data);
+        if (c.result < 0) {
+            on_failed(s, true, c.result);
+            break;
+        }
+        s.in = {};
+        auto const moved = static_cast<std::size_t>(c.result);
+        note_read(s, moved, moved == read_request(*s.reader).bytes());
+        finish(s, true, c.result);
+        break;
+    }
+    case request::poll_in:
+        on_polled(slots_.at(c.user_data), true, c.result);
+        break;
+    case request::poll_out:
+        on_polled(slots_.at(c.user_data), false, c.result);
+        break;
+    }
+}
+
+/// A read into, or a write from, the operation's own buffers did nothing.
+void io_uring_backend::on_failed(ring_slot& s, bool reading, outcome failure) noexcept {
+    bool const cancelled = std::exchange(s.side(reading), {}).cancelling || s.over;
+    switch (failure) {
+    case -EOPNOTSUPP:  // RWF_NOSIGNAL
+        if (reading || s.kind != handle_kind::pipe) {
+            return finish(s, reading, failure);
+        }
+        [[fallthrough]];
+    case -EAGAIN:
+        s.by_poll = true;
+        s.sends = false;
+        break;
+    case -ECANCELED:  // where unasked, the thread that had submitted it has ended
+    case -EINTR:
+        break;
+    default:
+        return finish(s, reading, failure);
+    }
+    if (cancelled) {
+        finish(s, reading, canceled);
+    } else {
+        go_on(s, reading);
+    }
+}
+
+/// Learns from a read by the ring how the next one goes best.
+void io_uring_backend::note_read(ring_slot& s, std::size_t moved, bool filled) noexcept {
+    // What is more than messages goes better into the reader's own, larger buffers.
+    bool const message = moved < receive_buffers::size && moved > 0 && s.kind != handle_kind::pipe;
+    s.messages = message ? std::min<std::uint8_t>(s.messages + 1, continuous) : 0;
+    // More is likely there: the next read is tried directly.
+    if ((filled || moved == receive_buffers::size) && s.in.in_kernel == request::none) {
+        s.ready |= readable;
+    }
+}
+
+inline void io_uring_backend::on_received(ring_slot& s, completion c) noexcept {
+    auto const size = static_cast<std::size_t>(c.result);
+    if (c.result <= 0 || s.over) [[unlikely]] {
+        return on_receiving_ended(s, c);
+    }
+    io_operation* const op = s.reader;
+    bool const last = (c.flags & IORING_CQE_F_MORE) == 0;
+    if (last || size == receive_buffers::size) [[unlikely]] {
+        if (last) {
+            s.in = {};
+            s.watched &= ~std::uint32_t{readable};
+        }
+        note_read(s, size, op != nullptr && size == read_request(*op).bytes());
+        if (s.messages == 0) {
+            cancel_request(s, s.in);
+        }
+    }
+    auto const id = static_cast<std::uint16_t>(c.flags >> IORING_CQE_BUFFER_SHIFT);
+    if (op == nullptr) [[unlikely]] {
+        return park(s, id, 0, size);
+    }
+    if (buffers const& to = read_request(*op);
+        what(*op) == action::read && to.native_count() == 1 && size <= to.bytes()) [[likely]] {
+        std::memcpy(to.native_array()->data(), received_.data(id), size);
+        received_.recycle(id);
+        return finish(s, true, c.result);
+    }
+    deliver_received(s, id, size);
+}
+
+void io_uring_backend::deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept {
+    outcome const placed = place(*s.reader, received_.data(id), size);
+    if (placed == static_cast<outcome>(size)) {
+        received_.recycle(id);
+    } else {
+        park(s, id, placed < 0 ? 0 : static_cast<std::size_t>(placed), size);
+    }
+    finish(s, true, placed);
+}
+
+/// The end of the stream, an error, or the end of the receiving alone.
+[[gnu::noinline]] void io_uring_backend::on_receiving_ended(ring_slot& s, completion c) noexcept {
+    if ((c.flags & IORING_CQE_F_BUFFER) != 0) {
+        received_.recycle(static_cast<std::uint16_t>(c.flags >> IORING_CQE_BUFFER_SHIFT));
+    }
+    if ((c.flags & IORING_CQE_F_MORE) != 0) {
+        return;
+    }
+    s.in = {};
+    s.watched &= ~std::uint32_t{readable};
+    if (s.over) {
+        return finish(s, true, canceled);
+    }
+    bool ready_first = false;
+    switch (c.result) {
+    case -EAGAIN:
+    case -EINVAL:  // not from this descriptor; a true error shows when the read is tried
+        s.by_poll = true;
+        s.sends = false;
+        break;
+    case -ENOBUFS:
+        // The others hold all the buffers: this one reads into its own for a while.
+        s.messages = 0;
+        ready_first = s.reader != nullptr && what(*s.reader) == action::read_pooled;
+        break;
+    case -ECANCELED:
+    case -EINTR:
+        break;
+    default:
+        if (s.reader != nullptr) {
+            return finish(s, true, c.result);
+        }
+        s.ready &= ~std::uint32_t{readable};
+        s.parked_end = c.result;
+        return;
+    }
+    if (s.reader != nullptr) {
+        go_on(s, true, ready_first);
+    }
+}
+
+void io_uring_backend::on_polled(ring_slot& s, bool reading, outcome polled) noexcept {
+    std::uint32_t const ready = reading ? readable : writable;
+    bool const cancelled = std::exchange(s.side(reading), {}).cancelling || s.over;
+    s.watched &= ~ready;
+    io_operation* const op = s.waiting(reading);
+    if (cancelled || op == nullptr) {
+        return finish(s, reading, canceled);
+    }
+    if (polled < 0 && polled != -ECANCELED && polled != -EINTR) {
+        return finish(s, reading, polled);
+    }
+    // Writes of others go to the ring first.
+    s.ready |= s.by_poll || what(*op) == action::accept ? ready : 0;
+    outcome const done = try_now(*op);
+    if (done == again) {
+        go_on(s, reading);
+    } else {
+        finish(s, reading, done);
+    }
+}
+
+/// The operation that waits needs another request.
+void io_uring_backend::go_on(ring_slot& s, bool reading, bool by_poll) noexcept {
+    if (moving_) {
+        return;
+    }
+    if (outcome const issued = issue(s, *s.waiting(reading), by_poll); issued < 0) {
+        finish(s, reading, issued);
+    }
+}
+
+/// The operation that waits is over, if there is one.
+inline void io_uring_backend::finish(ring_slot& s, bool reading, outcome o) noexcept {
+    io_operation* const op = std::exchange(s.waiting(reading), nullptr);
+    if (op == nullptr || s.over || queueing_) [[unlikely]] {
+        return finish_otherwise(s, op, o);
+    }
+    ++settled_;
+    settle(*op, o);
+}
+
+void io_uring_backend::finish_otherwise(ring_slot& s, io_operation* op, outcome o) noexcept {
+    if (s.closed && s.in.in_kernel == request::none && s.out.in_kernel == request::none &&
+        !moving_) {
+        slots_.give_back(s);
+    }
+    if (op == nullptr) {
+        return;
+    }
+    if (queueing_) {
+        return queue_end(*op, o);
+    }
+    ++settled_;
+    settle(*op, o);
+}
+
+void io_uring_backend::queue_end(io_operation& op, outcome o) noexcept {
+    if (&op == watched_) {
+        watched_ = nullptr;
+        watched_outcome_ = o;
+    } else {
+        settle_later(op, o);
+    }
+}
+
+void io_uring_backend::process_queueing() noexcept {
+    bool const before = std::exchange(queueing_, true);
+    while (!ring_.empty()) {
+        on_completion(ring_.pop());
+    }
+    queueing_ = before;
+}
+
+/// Lets the kernel do its part and queues what ends.
+void io_uring_backend::pull(unsigned wait_for) noexcept {
+    wait_for = ring_.empty() ? wait_for : 0;
+    if (wait_for != 0 || ring_.must_enter()) {
+        enter(wait_for, forever);
+    }
+    process_queueing();
+}
+
+/// @return the outcome of an operation, if it ends thereby, else minus EAGAIN
+outcome io_uring_backend::pull_for(io_operation& op) noexcept {
+    watched_ = &op;
+    watched_outcome_ = again;
+    pull(0);
+    watched_ = nullptr;
+    return watched_outcome_;
+}
+
+// Received bytes.
+
+inline void io_uring_backend::copy(buffers const& to, std::byte const* bytes,
+                                   std::size_t size) noexcept {
+    if (to.native_count() == 1) [[likely]] {
+        std::memcpy(to.native_array()->data(), bytes, size);
+        return;
+    }
+    for (buffer const b : to.first(size)) {
+        std::memcpy(b.data(), bytes, b.size());
+        bytes += b.size();
+    }
+}
+
+/// Gives a read bytes that are here. @return how many it took, or minus the error
+inline outcome io_uring_backend::place(io_operation& op, std::byte const* bytes,
+                                       std::size_t size) noexcept {
+    buffers const& to = read_request(op);
+    size = std::min(size, to.bytes());
+    if (what(op) == action::read_pooled) {
+        auto block = pooled_buffer::with_capacity(to.bytes());
+        if (block.capacity() != to.bytes()) {
+            return failed_with(std::errc::not_enough_memory);
+        }
+        std::memcpy(block.data(), bytes, size);
+        set_block(op, block.room());
+        (void)block.release();
+    } else {
+        copy(to, bytes, size);
+    }
+    return static_cast<outcome>(size);
+}
+
+/// Keeps what nobody reads yet, and a limit to that.
+void io_uring_backend::park(ring_slot& s, std::uint16_t id, std::size_t begin,
+                            std::size_t end) noexcept {
+    received_.park(s.parked, id, begin, end);
+    s.ready &= ~std::uint32_t{readable};
+    s.watched &= ~std::uint32_t{readable};
+    if (s.parked.count >= most_parked) {
+        cancel_request(s, s.in);
+    }
+}
+
+/// @param take  gets bytes and their number. @return how many it took, or minus an error
+template <class Take>
+outcome io_uring_backend::take_parked(ring_slot& s, Take take) noexcept {
+    if (s.parked.count == 0) {
+        return std::exchange(s.parked_end, ring_slot::nothing);
+    }
+    auto const bytes = received_.front(s.parked);
+    outcome const taken = take(bytes.data(), bytes.size());
+    if (taken > 0) {
+        received_.drop_front(s.parked, static_cast<std::size_t>(taken));
+        if (!s.has_parked() && s.in.in_kernel == request::receive) {
+            s.watched |= readable;
+        }
+    }
+    return taken;
+}
+
+/// Afterwards nothing is received ahead of reads: all that came is parked.
+void io_uring_backend::stop_receiving(ring_slot& s) noexcept {
+    while (s.in.in_kernel == request::receive) {
+        cancel_request(s, s.in);
+        pull(1);
+    }
+    s.messages = 0;
+}
+
+// Operations.
+
+outcome io_uring_backend::attach(handle& h) noexcept {
+    ring_slot* const s = slots_.take();
+    if (s == nullptr) {
+        return failed_with(std::errc::not_enough_memory);
+    }
+    s->table = &functions;
+    s->native = native(h);
+    s->kind = h.kind();
+    s->key = table::key(*s);
+    s->sends = s->kind == handle_kind::stream_socket;
+    set_slot(h, s);
+    return 0;
+}
+
+// One buffer into a socket first: what servers do.
+outcome io_uring_backend::start(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    if (what(op) == action::write && s.sends && s.out.in_kernel == request::none &&
+        !never_waits(op)) [[likely]] {
+        const_buffers const& b = write_request(op);
+        io_uring_sqe* const entry = b.native_count() == 1 ? ring_.next() : nullptr;
+        if (entry != nullptr) [[likely]] {
+            issue_send(*entry, s, *b.native_array());
+            s.writer = &op;
+            return again;
+        }
+    }
+    return start_otherwise(s, op);
+}
+
+outcome io_uring_backend::start_otherwise(ring_slot& s, io_operation& op) noexcept {
+    bool const reading = reads(what(op));
+    if (reading && s.has_parked()) {
+        return take_parked(
+            s, [&](std::byte const* bytes, std::size_t size) { return place(op, bytes, size); });
+    }
+    direction& d = s.side(reading);
+    bool const waits = !never_waits(op);
+    // What isn't to wait is tried here, unless the kernel may receive at the same time: see `cancel`.
+    if ((!waits && d.in_kernel != request::receive) || what(op) == action::connect) [[unlikely]] {
+        s.ready |= reading ? readable : writable;
+        outcome const done = try_now(op);
+        s.ready &= ~(reading ? std::uint32_t{0} : std::uint32_t{writable});
+        if (done != again || !waits) {
+            return done;
+        }
+    }
+    s.waiting(reading) = &op;
+    if (d.in_kernel == request::none) {
+        if (outcome const issued = issue(s, op); issued < 0) [[unlikely]] {
+            s.waiting(reading) = nullptr;
+            return issued;
+        }
+    }
+    return again;
+}
+
+outcome io_uring_backend::otherwise(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    outcome const done = attempt(s.native, s.kind, op, s.connecting);
+    if (done == again) {
+        s.ready &= ~std::uint32_t{reads(what(op)) ? readable : writable};
+    }
+    return done;
+}
+
+outcome io_uring_backend::cancel(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    bool const reading = reads(what(op));
+    io_operation*& waiting = s.waiting(reading);
+    if (waiting != &op) {
+        return canceled;
+    }
+    direction& d = s.side(reading);
+    if (d.in_kernel == request::read || d.in_kernel == request::write) {
+        cancel_request(s, d);
+        return again;
+    }
+    if (d.in_kernel == request::receive && never_waits(op)) {
+        if (outcome const done = pull_for(op); done != again) {
+            return done;
+        }
+    }
+    waiting = nullptr;
+    return canceled;
+}
+
+outcome io_uring_backend::poll(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    bool const reading = reads(what(op));
+    request const r = s.side(reading).in_kernel;
+    if (r != request::poll_in && r != request::poll_out) {
+        return pull_for(op);
+    }
+    outcome const done = try_now(op);
+    if (done != again) {
+        s.waiting(reading) = nullptr;
+    }
+    return done;
+}
+
+outcome io_uring_backend::await_end(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    direction& d = s.side(reads(what(op)));
+    watched_ = &op;
+    while (watched_ != nullptr) {
+        cancel_request(s, d);
+        pull(1);
+    }
+    return watched_outcome_;
+}
+
+outcome io_uring_backend::reap(std::int64_t timeout, int max_items) noexcept {
+    if (!wake_armed_) [[unlikely]] {
+        arm_wake();
+    }
+    if (!ring_.empty()) {
+        timeout = 0;
+    }
+    if (timeout != 0 || ring_.must_enter()) {
+        if (outcome const entered = enter(timeout != 0 ? 1 : 0, timeout); entered < 0) {
+            return entered;
+        }
+    }
+    // What ends while receivers run waits for the next turn.
+    unsigned const last = ring_.tail();
+    int const settled_around = std::exchange(settled_, 0);
+    while (static_cast<int>(last - ring_.head()) > 0 && settled_ != max_items) {
+        on_completion(ring_.pop());
+    }
+    return std::exchange(settled_, settled_around);
+}
+
+// Handles.
+
+void io_uring_backend::close(ring_slot& s) noexcept {
+    if (s.reader == nullptr && s.writer == nullptr && s.in.in_kernel == request::none &&
+        s.out.in_kernel == request::none) {
+        received_.drop_all(s.parked);
+        return slots_.give_back(s);
+    }
+    if (s.reader != nullptr || s.writer != nullptr) {
+        check_driver();
+    }
+    for (bool const reading : {true, false}) {
+        direction& d = s.side(reading);
+        bool const holds = d.in_kernel == request::read || d.in_kernel == request::write;
+        if (io_operation* const op = holds ? nullptr : std::exchange(s.waiting(reading), nullptr)) {
+            settle_later(*op, canceled);
+        }
+        cancel_request(s, d);
+    }
+    received_.drop_all(s.parked);
+    s.closed = s.over = true;
+    // A request keeps the file open, so they end before the native handle is closed.
+    enter(0, 0);
+}
+
+void io_uring_backend::detach(handle_slot& h) noexcept {
+    auto& s = static_cast<ring_slot&>(h);
+    if (s.multiplexer != nullptr) {
+        static_cast<io_uring_backend&>(backend_of(*s.multiplexer)).close(s);
+    } else {
+        table::of(s).give_back(s);
+    }
+}
+
+result<void> io_uring_backend::quiet(handle_slot& h) noexcept {
+    auto& s = static_cast<ring_slot&>(h);
+    if (s.reader != nullptr || s.writer != nullptr) {
+        return make_error_code(error::busy);
+    }
+    if (s.multiplexer != nullptr) {
+        static_cast<io_uring_backend&>(backend_of(*s.multiplexer)).stop_receiving(s);
+    }
+    if (s.parked.count != 0) {
+        return make_error_code(error::parked_bytes);
+    }
+    return {};
+}
+
+std::int64_t io_uring_backend::take_received(handle_slot& h, buffers const& b) noexcept {
+    auto& s = static_cast<ring_slot&>(h);
+    if (s.multiplexer == nullptr) {
+        return ring_slot::nothing;
+    }
+    auto& self = static_cast<io_uring_backend&>(backend_of(*s.multiplexer));
+    self.stop_receiving(s);
+    return self.take_parked(s, [&](std::byte const* bytes, std::size_t size) {
+        size = std::min(size, b.bytes());
+        copy(b, bytes, size);
+        return static_cast<outcome>(size);
+    });
+}
+
+}  // namespace
+
+result<std::unique_ptr<io_backend>> make_io_uring_backend(io_multiplexer& owner) noexcept {
+    ring r;
+    if (outcome const opened = r.open(false); opened < 0) {
+        return error_of(opened);
+    }
+    int const wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake < 0) {
+        return error_of(-errno);
+    }
+    auto* const slots = slot_table<ring_slot>::make();
+    std::unique_ptr<msghdr[]> headers(new (std::nothrow) msghdr[ring::submission_entries]);
+    std::unique_ptr<io_backend> made;
+    if (slots != nullptr && headers != nullptr) {
+        made.reset(new (std::nothrow)
+                       io_uring_backend(owner, std::move(r), wake, *slots, std::move(headers)));
+    }
+    if (made == nullptr) {
+        if (slots != nullptr) {
+            slots->retire();
+        }
+        ::close(wake);
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
+    return made;
+}
+
+}  // namespace plumb::platform

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/posix/native_seam.hpp"
+
+#include <plumb/base/buffer.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace plumb::platform {
+
+static_assert(sizeof(buffer) == sizeof(iovec) && alignof(buffer) == alignof(iovec));
+static_assert(sizeof(const_buffer) == sizeof(iovec) && alignof(const_buffer) == alignof(iovec));
+static_assert(most_buffers <= IOV_MAX);
+static_assert(offsetof(iovec, iov_base) == 0 && offsetof(iovec, iov_len) == sizeof(void*));
+
+namespace {
+
+constexpr int descriptor(native_handle h) noexcept { return static_cast<int>(h); }
+
+inline outcome checked(long value) noexcept {
+    if (value < 0) [[unlikely]] {
+        return -errno;
+    }
+    return value;
+}
+
+template <class Call>
+outcome retried(Call call) noexcept {
+    long value;
+    do {
+        value = call();
+    } while (value < 0 && errno == EINTR);
+    return checked(value);
+}
+
+std::int64_t now(clockid_t clock) noexcept {
+    timespec t;
+    ::clock_gettime(clock, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::int64_t steady_now() noexcept { return now(CLOCK_MONOTONIC); }
+std::int64_t system_now() noexcept { return now(CLOCK_REALTIME); }
+
+outcome close(native_handle h) noexcept {
+    // Not retried: the descriptor is gone whatever close says.
+    auto const closed = checked(::close(descriptor(h)));
+    return closed == -EINTR ? 0 : closed;
+}
+
+outcome open_pipe(native_handle (&ends)[2]) noexcept {
+    int d[2];
+    auto const made = checked(::pipe2(d, O_CLOEXEC));
+    if (made >= 0) {
+        ends[0] = d[0];
+        ends[1] = d[1];
+    }
+    return made;
+}
+
+outcome open_socket_pair(native_handle (&ends)[2]) noexcept {
+    int d[2];
+    auto const made = checked(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, d));
+    if (made >= 0) {
+        ends[0] = d[0];
+        ends[1] = d[1];
+    }
+    return made;
+}
+
+// Non-blocking for accept and connect, which know no flag of their own.
+outcome open_stream_socket(endpoint::family_type f) noexcept {
+    return checked(::socket(f == endpoint::family_type::ipv6 ? AF_INET6 : AF_INET,
+                            SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+outcome bind(native_handle h, endpoint const& e) noexcept {
+    native_address const a(e);
+    return checked(::bind(descriptor(h), a.get(), a.size()));
+}
+
+outcome listen(native_handle h, int backlog) noexcept {
+    return checked(::listen(descriptor(h), backlog));
+}
+
+outcome accept(native_handle h) noexcept {
+    return retried([&] { return ::accept4(descriptor(h), nullptr, nullptr, SOCK_CLOEXEC); });
+}
+
+// A connected socket blocks again: its reads and writes name MSG_DONTWAIT, and a ring refuses to wait for others.
+outcome make_blocking(native_handle h, outcome connected) noexcept {
+    if (connected >= 0) {
+        int const flags = ::fcntl(descriptor(h), F_GETFL);
+        ::fcntl(descriptor(h), F_SETFL, flags & ~O_NONBLOCK);
+    }
+    return connected;
+}
+
+outcome connect(native_handle h, endpoint const& e) noexcept {
+    native_address const a(e);
+    auto const begun = checked(::connect(descriptor(h), a.get(), a.size()));
+    // An interrupted connect goes on in the background.
+    return begun == -EINTR ? -EINPROGRESS : make_blocking(h, begun);
+}
+
+outcome connect_outcome(native_handle h) noexcept {
+    pollfd p{descriptor(h), POLLOUT, 0};
+    if (::poll(&p, 1, 0) == 0) {
+        return -EAGAIN;
+    }
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (auto const got = checked(::getsockopt(descriptor(h), SOL_SOCKET, SO_ERROR, &error, &size));
+        got < 0) {
+        return got;
+    }
+    return make_blocking(h, -error);
+}
+
+outcome shutdown_write(native_handle h) noexcept {
+    return checked(::shutdown(descriptor(h), SHUT_WR));
+}
+
+outcome set_option(native_handle h, socket_option option, int value) noexcept {
+    auto const set = [&](int level, int name, auto const& v) {
+        return checked(::setsockopt(descriptor(h), level, name, &v, sizeof(v)));
+    };
+    switch (option) {
+    case socket_option::no_delay:
+        return set(IPPROTO_TCP, TCP_NODELAY, value);
+    case socket_option::reuse_address:
+        return set(SOL_SOCKET, SO_REUSEADDR, value);
+    case socket_option::reuse_port:
+        return set(SOL_SOCKET, SO_REUSEPORT, value);
+    case socket_option::send_buffer:
+        return set(SOL_SOCKET, SO_SNDBUF, value);
+    case socket_option::receive_buffer:
+        return set(SOL_SOCKET, SO_RCVBUF, value);
+    case socket_option::linger:
+        return set(SOL_SOCKET, SO_LINGER, ::linger{1, value});
+    }
+    return -EINVAL;
+}
+
+outcome local_endpoint(native_handle h, endpoint& e) noexcept {
+    native_address a;
+    auto const known = checked(::getsockname(descriptor(h), a.get(), a.size_for_result()));
+    return known < 0 ? known : a.to(e);
+}
+
+outcome peer_endpoint(native_handle h, endpoint& e) noexcept {
+    native_address a;
+    auto const known = checked(::getpeername(descriptor(h), a.get(), a.size_for_result()));
+    return known < 0 ? known : a.to(e);
+}
+
+[[gnu::noinline]] outcome read_otherwise(native_handle h, handle_kind kind, buffer const* b,
+                                         std::size_t count) noexcept {
+    if (kind == handle_kind::pipe) {
+        auto const* const v = reinterpret_cast<iovec const*>(b);
+        int const n = static_cast<int>(std::min(count, most_buffers));
+        return retried([&] { return ::preadv2(descriptor(h), v, n, -1, RWF_NOWAIT); });
+    }
+    msghdr m{};
+    m.msg_iov = reinterpret_cast<iovec*>(const_cast<buffer*>(b));
+    m.msg_iovlen = std::min(count, most_buffers);
+    return retried([&] { return ::recvmsg(descriptor(h), &m, MSG_DONTWAIT); });
+}
+
+// One buffer of a socket is what servers move. A call that doesn't wait is not interrupted by signals, so there is
+// nothing to retry and no register to save.
+outcome read(native_handle h, handle_kind kind, buffer const* b, std::size_t count) noexcept {
+    if (count == 1 && kind != handle_kind::pipe) [[likely]] {
+        return checked(::recv(descriptor(h), b->data(), b->size(), MSG_DONTWAIT));
+    }
+    return read_otherwise(h, kind, b, count);
+}
+
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+// Writes to a pipe without raising SIGPIPE on kernels that can't be asked not to: blocks the signal for this thread
+// and takes back the one that the write raised.
+outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
+    sigset_t pipe_signal;
+    sigset_t before;
+    sigset_t pending;
+    ::sigemptyset(&pipe_signal);
+    ::sigaddset(&pipe_signal, SIGPIPE);
+    ::sigpending(&pending);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    auto const written = retried([&] { return ::pwritev2(descriptor(h), v, n, -1, RWF_NOWAIT); });
+    if (written == -EPIPE && !::sigismember(&pending, SIGPIPE)) {
+        timespec const none{};
+        while (::sigtimedwait(&pipe_signal, nullptr, &none) < 0 && errno == EINTR) {
+        }
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return written;
+}
+
+[[gnu::noinline]] outcome write_otherwise(native_handle h, handle_kind kind, const_buffer const* b,
+                                          std::size_t count) noexcept {
+    if (kind == handle_kind::pipe) {
+        auto const* const v = reinterpret_cast<iovec const*>(b);
+        int const n = static_cast<int>(std::min(count, most_buffers));
+        auto const written =
+            retried([&] { return ::pwritev2(descriptor(h), v, n, -1, RWF_NOWAIT | RWF_NOSIGNAL); });
+        return written == -EOPNOTSUPP ? write_pipe_masked(h, v, n) : written;
+    }
+    msghdr m{};
+    m.msg_iov = reinterpret_cast<iovec*>(const_cast<const_buffer*>(b));
+    m.msg_iovlen = std::min(count, most_buffers);
+    return retried([&] { return ::sendmsg(descriptor(h), &m, MSG_DONTWAIT | MSG_NOSIGNAL); });
+}
+
+outcome write(native_handle h, handle_kind kind, const_buffer const* b,
+              std::size_t count) noexcept {
+    if (count == 1 && kind != handle_kind::pipe) [[likely]] {
+        return checked(::send(descriptor(h), b->data(), b->size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    }
+    return write_otherwise(h, kind, b, count);
+}
+
+outcome await_ready(native_handle h, std::uint32_t what, std::int64_t timeout) noexcept {
+    pollfd p{descriptor(h), static_cast<short>(what == readable ? POLLIN : POLLOUT), 0};
+    std::int64_t const end = timeout < 0 ? 0 : steady_now() + timeout;
+    for (;;) {
+        timespec const t{timeout / 1'000'000'000, timeout % 1'000'000'000};
+        auto const count = checked(::ppoll(&p, 1, timeout < 0 ? nullptr : &t, nullptr));
+        if (count == -EINTR) {
+            if (timeout >= 0) {
+                timeout = end - steady_now();
+                timeout = timeout < 0 ? 0 : timeout;
+            }
+            continue;
+        }
+        return count <= 0 ? count : outcome{what};
+    }
+}
+
+constinit seam const native{
+    .simulated = false,
+    .steady_now = steady_now,
+    .system_now = system_now,
+    .close = close,
+    .open_pipe = open_pipe,
+    .open_socket_pair = open_socket_pair,
+    .open_stream_socket = open_stream_socket,
+    .bind = bind,
+    .listen = listen,
+    .accept = accept,
+    .connect = connect,
+    .connect_outcome = connect_outcome,
+    .shutdown_write = shutdown_write,
+    .set_option = set_option,
+    .local_endpoint = local_endpoint,
+    .peer_endpoint = peer_endpoint,
+    .read = read,
+    .write = write,
+    .await_ready = await_ready,
+    .open_poller = open_poller,
+    .close_poller = close_poller,
+    .poller_add = poller_add,
+    .poller_remove = poller_remove,
+    .poller_wait = poller_wait,
+    .poller_wake = poller_wake,
+};
+
+}  // namespace
+
+seam const& native_seam() noexcept { return native; }
+
+constinit seam const* internal::current = &native;
+
+seam const* replace_seam(seam const* with) noexcept {
+    seam const* const before = internal::current;
+    internal::current = with != nullptr ? with : &native;
+    return before;
+}
+
+}  // namespace plumb::platform

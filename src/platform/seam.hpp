@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/buffer.hpp>
+#include <plumb/base/deadline.hpp>
+#include <plumb/handle/endpoint.hpp>
+#include <plumb/handle/native_handle.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+// The seam between plumb and the operating system: everything that reaches outside goes through this table, so
+// that tests can fail any call and a simulated system can stand in for the real one.
+namespace plumb::platform {
+
+/// A call's value when it is not negative, else minus the `std::errc` that it failed with.
+using outcome = std::int64_t;
+
+[[nodiscard]] constexpr outcome failed_with(std::errc e) noexcept {
+    return -static_cast<outcome>(e);
+}
+
+[[nodiscard]] inline std::error_code error_of(outcome o) noexcept {
+    return {static_cast<int>(-o), std::system_category()};
+}
+
+/// No time-out.
+inline constexpr std::int64_t forever = -1;
+
+/// What a descriptor can be ready for; also what a poller reports.
+enum readiness : std::uint32_t {
+    readable = 1,
+    writable = 4,
+    /// The peer has sent its last byte, hung up, or there is an error: no later event will come for it.
+    hung_up = 8,
+};
+
+/// How many buffers one call takes at most; of a longer list it moves the first.
+inline constexpr std::size_t most_buffers = 1024;
+
+struct poll_event {
+    std::uint64_t key;
+    std::uint32_t ready;
+};
+
+enum class socket_option : std::uint8_t {
+    no_delay,
+    reuse_address,
+    reuse_port,
+    send_buffer,
+    receive_buffer,
+    linger
+};
+
+/// A system. Every function may be called from any thread; none throws; none changes errno in a way that callers
+/// see. Times are ns. Calls on descriptors never block unless said; they retry interrupted calls themselves.
+struct seam {
+    /// Whether this stands in for the real system.
+    bool simulated;
+
+    std::int64_t (*steady_now)() noexcept;
+    std::int64_t (*system_now)() noexcept;
+
+    outcome (*close)(native_handle) noexcept;
+    /// Fills `ends` with the reading and the writing end.
+    outcome (*open_pipe)(native_handle (&ends)[2]) noexcept;
+    /// Fills `ends` with two connected stream sockets.
+    outcome (*open_socket_pair)(native_handle (&ends)[2]) noexcept;
+    outcome (*open_stream_socket)(endpoint::family_type) noexcept;
+    outcome (*bind)(native_handle, endpoint const&) noexcept;
+    outcome (*listen)(native_handle, int backlog) noexcept;
+    /// @return the connection, or minus EAGAIN
+    outcome (*accept)(native_handle) noexcept;
+    /// Minus EINPROGRESS when it goes on in the background; the descriptor is writable when it is over.
+    outcome (*connect)(native_handle, endpoint const&) noexcept;
+    /// @return 0, or minus what a background `connect` failed with; minus EAGAIN while it goes on
+    outcome (*connect_outcome)(native_handle) noexcept;
+    outcome (*shutdown_write)(native_handle) noexcept;
+    outcome (*set_option)(native_handle, socket_option, int value) noexcept;
+    outcome (*local_endpoint)(native_handle, endpoint&) noexcept;
+    outcome (*peer_endpoint)(native_handle, endpoint&) noexcept;
+
+    outcome (*read)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
+    outcome (*write)(native_handle, handle_kind, const_buffer const*, std::size_t count) noexcept;
+    /// Blocks until `native` is ready for `what`, hung up, or the time-out.
+    /// @return the readiness, 0 at the time-out
+    outcome (*await_ready)(native_handle, std::uint32_t what, std::int64_t timeout) noexcept;
+
+    /// A poller reports each change of readiness once, and when a descriptor is added what it is ready for.
+    outcome (*open_poller)() noexcept;
+    void (*close_poller)(native_handle poller) noexcept;
+    outcome (*poller_add)(native_handle poller, native_handle, std::uint64_t key) noexcept;
+    outcome (*poller_remove)(native_handle poller, native_handle) noexcept;
+    /// Blocks until there are events, a wake-up, or the time-out. A wake-up is no event.
+    /// @return the number of events
+    outcome (*poller_wait)(native_handle poller, poll_event*, std::size_t capacity,
+                           std::int64_t timeout) noexcept;
+    /// Ends the poller's current or next wait. Also from signal handlers.
+    void (*poller_wake)(native_handle poller) noexcept;
+};
+
+/// The real system of this platform.
+[[nodiscard]] seam const& native_seam() noexcept;
+
+namespace internal {
+extern constinit seam const* current;
+}
+
+/// The system in use.
+[[nodiscard]] inline seam const& os() noexcept { return *internal::current; }
+
+/// Puts `with` in use for the whole process; before threads start and handles are opened. Null: the native one.
+/// @return what was in use before
+seam const* replace_seam(seam const* with) noexcept;
+
+}  // namespace plumb::platform
