@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace plumb {
+
+/// What the operating system calls an open file, pipe or socket; on Linux a file descriptor.
+using native_handle = std::intptr_t;
+
+/// No open file.
+inline constexpr native_handle no_native_handle = -1;
+
+/// What kind of thing a native handle names.
+enum class handle_kind : std::uint8_t { pipe, stream_socket, listen_socket };
+
+}  // namespace plumb

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/handle/endpoint.hpp>
+#include <plumb/handle/io_handle.hpp>
+
+namespace plumb {
+
+class async_connect;
+
+/// A stream socket, such as a TCP connection. Source: D2052R0 4.1.
+class stream_socket_handle : public io_handle {
+public:
+    struct pair;
+
+    /// A closed handle.
+    stream_socket_handle() noexcept : io_handle(handle_kind::stream_socket) {}
+
+    /// Opens a socket that isn't connected yet, for addresses of family `f`.
+    /// Errors: what socket(2) gives.
+    static result<stream_socket_handle> stream_socket(endpoint::family_type f) noexcept;
+
+    /// Opens two sockets that are connected with each other.
+    static result<pair> socket_pair() noexcept;
+
+    /// Takes ownership of a connected native stream socket. Its flags are not changed.
+    static stream_socket_handle adopt(native_handle native) noexcept {
+        return stream_socket_handle(native);
+    }
+
+    /// Connects, or fails at the deadline. After a failure the handle can only be closed.
+    /// Errors: timed_out, what connect(2) gives.
+    result<void> connect(endpoint const& peer, deadline limit = {}) noexcept;
+
+    /// `co_await s.co_connect(peer)` gives what `connect` returns. Defined in <plumb/io/async_connect.hpp>.
+    io_awaitable<async_connect> co_connect(endpoint const& peer, deadline limit = {}) noexcept;
+
+    /// Tells the peer that nothing more will be written. May be called twice.
+    result<void> shutdown_write() noexcept;
+
+    /// Whether small writes are sent at once (TCP_NODELAY).
+    result<void> set_no_delay(bool) noexcept;
+
+    /// Makes `close` reset the connection, so that the peer reads an error and no end.
+    result<void> set_reset_on_close() noexcept;
+
+    [[nodiscard]] result<endpoint> local() const noexcept;
+    [[nodiscard]] result<endpoint> peer() const noexcept;
+
+private:
+    explicit stream_socket_handle(native_handle native) noexcept
+        : io_handle(handle_kind::stream_socket, native) {}
+};
+
+struct stream_socket_handle::pair {
+    stream_socket_handle first;
+    stream_socket_handle second;
+};
+
+}  // namespace plumb

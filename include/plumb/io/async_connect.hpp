@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/handle/stream_socket_handle.hpp>
+#include <plumb/io/io_awaitable.hpp>
+#include <plumb/io/io_operation.hpp>
+
+namespace plumb {
+
+/// The sender of `stream_socket_handle::connect`: the same arguments, result and errors, and `operation_canceled`.
+/// Completes with `result<void>`. After a failure or a cancellation the handle can only be closed.
+/// Source: D2052R0 4.3.
+class async_connect {
+public:
+    using result_type = plumb::result<void>;
+    static constexpr auto awaited_as = io_operation::action::accept;
+
+    async_connect(stream_socket_handle& target, endpoint const& peer, deadline limit = {}) noexcept
+        : target_(&target), peer_(peer), limit_(limit) {}
+
+    class operation : public io_operation {
+    protected:
+        operation(async_connect const& sender, deliver_function deliver) noexcept
+            : io_operation(action::connect, sender.target_, sender.limit_, deliver),
+              peer_(sender.peer_) {
+            choose_peer(peer_);
+        }
+        operation(operation&& idle) noexcept
+            : io_operation(static_cast<io_operation&&>(idle)), peer_(idle.peer_) {
+            choose_peer(peer_);
+        }
+
+        [[nodiscard]] result_type result() const noexcept {
+            if (outcome() < 0) {
+                return error();
+            }
+            return {};
+        }
+
+    private:
+        endpoint peer_;
+    };
+
+private:
+    stream_socket_handle* target_;
+    endpoint peer_;
+    deadline limit_;
+};
+
+inline io_awaitable<async_connect> stream_socket_handle::co_connect(endpoint const& peer,
+                                                                    deadline limit) noexcept {
+    return io_awaitable<async_connect>(async_connect(*this, peer, limit));
+}
+
+}  // namespace plumb

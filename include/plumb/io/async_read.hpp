@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/handle/io_handle.hpp>
+#include <plumb/io/io_awaitable.hpp>
+#include <plumb/io/io_operation.hpp>
+
+namespace plumb {
+
+/// The sender of `io_handle::read`: the same arguments, result and errors, and `operation_canceled`.
+/// Completes with `io_result<buffers>`. Cancel-safe: yes, no byte is lost. Source: D2052R0 4.3.
+class async_read {
+public:
+    using result_type = io_result<buffers>;
+    static constexpr auto awaited_as = io_operation::action::read;
+
+    async_read(io_handle& target, io_request<buffers> request, deadline limit = {}) noexcept
+        : target_(&target), request_(request), limit_(limit) {}
+
+    class operation : public io_operation {
+    protected:
+        operation(async_read const& sender, deliver_function deliver) noexcept
+            : io_operation(*sender.target_, sender.request_, sender.limit_, deliver) {}
+
+        [[nodiscard]] result_type result() const noexcept {
+            if (outcome() < 0) {
+                return error();
+            }
+            return read_request().first(static_cast<std::size_t>(outcome()));
+        }
+    };
+
+private:
+    io_handle* target_;
+    io_request<buffers> request_;
+    deadline limit_;
+};
+
+inline io_awaitable<async_read> io_handle::co_read(io_request<buffers> request,
+                                                   deadline limit) noexcept {
+    return io_awaitable<async_read>(async_read(*this, request, limit));
+}
+
+}  // namespace plumb

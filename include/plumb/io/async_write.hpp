@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/handle/io_handle.hpp>
+#include <plumb/io/io_awaitable.hpp>
+#include <plumb/io/io_operation.hpp>
+
+namespace plumb {
+
+/// The sender of `io_handle::write`: the same arguments, result and errors, and `operation_canceled`.
+/// Completes with `io_result<const_buffers>`. Cancel-safe: yes, a write that moved bytes tells how many.
+/// Source: D2052R0 4.3.
+class async_write {
+public:
+    using result_type = io_result<const_buffers>;
+    static constexpr auto awaited_as = io_operation::action::write;
+
+    async_write(io_handle& target, io_request<const_buffers> request, deadline limit = {}) noexcept
+        : target_(&target), request_(request), limit_(limit) {}
+
+    class operation : public io_operation {
+    protected:
+        operation(async_write const& sender, deliver_function deliver) noexcept
+            : io_operation(*sender.target_, sender.request_, sender.limit_, deliver) {}
+
+        [[nodiscard]] result_type result() const noexcept {
+            if (outcome() < 0) {
+                return error();
+            }
+            return write_request().first(static_cast<std::size_t>(outcome()));
+        }
+    };
+
+private:
+    io_handle* target_;
+    io_request<const_buffers> request_;
+    deadline limit_;
+};
+
+inline io_awaitable<async_write> io_handle::co_write(io_request<const_buffers> request,
+                                                     deadline limit) noexcept {
+    return io_awaitable<async_write>(async_write(*this, request, limit));
+}
+
+}  // namespace plumb

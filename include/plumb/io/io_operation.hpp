@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/buffers.hpp>
+#include <plumb/base/deadline.hpp>
+#include <plumb/base/io_request.hpp>
+#include <plumb/exec/io_env.hpp>
+#include <plumb/exec/pooled_buffer.hpp>
+#include <plumb/exec/stop_token.hpp>
+#include <plumb/handle/endpoint.hpp>
+#include <plumb/handle/handle.hpp>
+#include <plumb/io/io_status.hpp>
+#include <plumb/io/timer_queue.hpp>
+
+#include <cstdint>
+#include <system_error>
+
+namespace plumb {
+
+class io_backend;
+class io_multiplexer;
+
+/// The state of one i/o operation: all the memory that it ever uses, of one size on every platform. Users meet it
+/// inside an `io_operation_connection` or an `io_awaitable`, which add who is told.
+///
+/// Phases: idle -> pending -> queued -> done, or idle -> queued where it completed at once, or
+/// idle -> done where whoever started it takes the result directly. `reset` leads from done to idle.
+///   idle     belongs to its owner, and may be moved
+///   pending  belongs to the multiplexer; the kernel may use its buffers
+///   queued   over, its outcome is stored; waits in the multiplexer to be delivered
+///   done     delivered; belongs to its owner again
+/// Only the multiplexer's thread changes the phase. Destroying a pending or queued operation there cancels it, waits
+/// until the kernel has let go of its buffers, and delivers nothing; on another thread it terminates.
+class io_operation : private stop_callback_link, private timer_node {
+public:
+    enum class action : std::uint8_t { read, read_pooled, write, accept, connect, wait };
+
+    /// Moves an idle operation.
+    io_operation(io_operation&& idle) noexcept;
+    io_operation& operator=(io_operation&&) = delete;
+
+    /// Whether it was started, and not reset since.
+    [[nodiscard]] bool started() const noexcept { return phase_ != phase::idle; }
+    /// Whether its result was delivered.
+    [[nodiscard]] bool completed() const noexcept { return phase_ == phase::done; }
+
+    /// Asks for an early end: it completes with `operation_canceled`, or with its result where that came first.
+    /// Nothing happens unless it is pending. Never calls the receiver itself.
+    void cancel() noexcept;
+
+protected:
+    /// Tells whoever waits. The operation may be gone afterwards.
+    using deliver_function = void (*)(io_operation&) noexcept;
+
+    /// Where an operation has more than a request.
+    void choose_peer(endpoint const& peer) noexcept { request_.peer = &peer; }
+    void choose_multiplexer(io_multiplexer& m) noexcept { multiplexer_ = &m; }
+
+    void choose_capacity(std::size_t most) noexcept { request_.read = buffer(nullptr, most); }
+
+    /// @return the outcome of an accept, which is nobody's afterwards
+    [[nodiscard]] std::int64_t take_outcome() noexcept;
+    /// @return what a pooled read has read, which is nobody's afterwards
+    [[nodiscard]] pooled_buffer take_block() noexcept;
+
+    /// @param target  null for operations of the multiplexer alone, which `choose_multiplexer` names
+    io_operation(action what, handle* target, deadline limit, deliver_function deliver) noexcept
+        : deliver_(deliver), target_(target), limit_(limit), action_(what) {}
+    io_operation(handle& target, io_request<buffers> const& request, deadline limit,
+                 deliver_function deliver) noexcept
+        : io_operation(action::read, &target, limit, deliver) {
+        request_.read = request.buffers.untrimmed();
+    }
+    io_operation(handle& target, io_request<const_buffers> const& request, deadline limit,
+                 deliver_function deliver) noexcept
+        : io_operation(action::write, &target, limit, deliver) {
+        request_.write = request.buffers.untrimmed();
+    }
+    ~io_operation() { end(); }
+
+    /// Before the state goes: abandons an operation in flight.
+    void end() noexcept {
+        if (phase_ == phase::pending || phase_ == phase::queued) {
+            abandon();
+        }
+    }
+    /// After `end`: frees an outcome that owns something and that nobody took.
+    void drop_untaken() noexcept;
+
+    /// Starts it and queues what completed at once for delivery.
+    io_status start_queued() noexcept;
+
+    /// Starts it for a coroutine with this environment: stop requests reach it, and what completes at once is taken
+    /// directly, unless the turn's budget of such completions is used up.
+    /// @tparam A  the operation's action; those without a case of their own in the code share `accept`'s
+    template <action A = action::accept>
+    io_status start_awaited(io_env const& env) noexcept;
+
+    /// Does the operation's i/o now, if it is ready, and delivers.
+    io_status poll_now() noexcept;
+
+    /// From done to idle; also with another request.
+    void rearm() noexcept;
+    void rearm(const_buffers const& request) noexcept {
+        rearm();
+        request_.write = request.untrimmed();
+    }
+
+    /// What the system call gave: not negative, or minus the error.
+    [[nodiscard]] std::int64_t outcome() const noexcept { return outcome_; }
+    [[nodiscard]] std::error_code error() const noexcept;
+    [[nodiscard]] buffers const& read_request() const noexcept { return request_.read; }
+    [[nodiscard]] const_buffers const& write_request() const noexcept { return request_.write; }
+
+private:
+    friend io_backend;
+    friend io_multiplexer;
+    enum class phase : std::uint8_t { idle, pending, queued, done };
+    enum class ending : std::uint8_t { natural, canceled, timed_out };
+
+    [[nodiscard]] inline bool bind() noexcept;
+    [[nodiscard]] bool attach() noexcept;
+    inline io_status begin() noexcept;
+    inline io_status complete_now() noexcept;
+    io_status wait_awaited(io_env const& env) noexcept;
+    io_status refuse() noexcept;
+    template <action A>
+    io_status attach_and_start(io_env const& env) noexcept;
+    template <action A>
+    io_status start_now(handle_slot& s, io_env const& env) noexcept;
+    inline void settle_outcome(std::int64_t outcome) noexcept;
+    void abandon() noexcept;
+    static void on_stop(stop_callback_link&) noexcept;
+
+    struct queue_links {
+        io_operation* previous;
+        io_operation* next;
+    };
+    union request_list {
+        request_list() noexcept {}
+        buffers read;
+        const_buffers write;
+        endpoint const* peer;
+    };
+
+    deliver_function deliver_;
+    handle* target_;     // null for timers; not used once the slot is known, since handles move
+    handle_slot* slot_;  // once started
+    io_multiplexer* multiplexer_;  // once started; before that where there is no target
+    request_list request_;
+    std::int64_t outcome_;  // valid once queued or done
+    deadline limit_;
+    queue_links queue_;  // while queued
+    action action_;
+    phase phase_ = phase::idle;
+    ending ending_;  // once started
+};
+
+extern template io_status
+io_operation::start_awaited<io_operation::action::read>(io_env const&) noexcept;
+extern template io_status
+io_operation::start_awaited<io_operation::action::read_pooled>(io_env const&) noexcept;
+extern template io_status
+io_operation::start_awaited<io_operation::action::write>(io_env const&) noexcept;
+extern template io_status
+io_operation::start_awaited<io_operation::action::accept>(io_env const&) noexcept;
+
+static_assert(sizeof(io_operation) <= 168);
+
+}  // namespace plumb

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <plumb/handle/io_handle.hpp>
+
+#include "handle/blocking.hpp"
+
+namespace plumb {
+namespace {
+
+template <class Buffers>
+io_result<Buffers> result_of(Buffers const& requested, platform::outcome moved) noexcept {
+    if (moved < 0) {
+        return platform::error_of(moved);
+    }
+    return requested.first(static_cast<std::size_t>(moved));
+}
+
+}  // namespace
+
+io_result<buffers> io_handle::read(io_request<buffers> request, deadline limit) noexcept {
+    auto const b = request.buffers.untrimmed();
+    if (b.bytes() == 0) {
+        return b.first(0);
+    }
+    auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
+    if (auto const received = take_received(b); received != again) {
+        return result_of(b, received);
+    }
+    return result_of(b, block(native(), platform::readable, limit, [&] {
+                         return platform::os().read(native(), kind(), b.native_array(),
+                                                    b.native_count());
+                     }));
+}
+
+io_result<const_buffers> io_handle::write(io_request<const_buffers> request,
+                                          deadline limit) noexcept {
+    auto const b = request.buffers.untrimmed();
+    if (b.bytes() == 0) {
+        return b.first(0);
+    }
+    return result_of(b, block(native(), platform::writable, limit, [&] {
+                         return platform::os().write(native(), kind(), b.native_array(),
+                                                     b.native_count());
+                     }));
+}
+
+}  // namespace plumb

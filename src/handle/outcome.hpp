@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/result.hpp>
+
+#include "platform/seam.hpp"
+
+namespace plumb {
+
+inline result<void> to_result(platform::outcome o) noexcept {
+    if (o < 0) {
+        return platform::error_of(o);
+    }
+    return {};
+}
+
+}  // namespace plumb

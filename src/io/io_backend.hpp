@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/io/io_multiplexer.hpp>
+
+#include "platform/seam.hpp"
+
+#include <memory>
+
+namespace plumb {
+
+/// What an `io_multiplexer` stands on: starts operations on registered handles and learns when they end.
+///
+/// Called only by the thread that drives the multiplexer, except `wake`. Backends see an operation through the
+/// protected functions; they report the end of a pending one by `settle`, which delivers it.
+class io_backend {
+public:
+    using outcome = platform::outcome;
+
+    virtual ~io_backend() = default;
+
+    /// Registers a handle: fills the slot. @return 0 or minus the error
+    virtual outcome attach(handle& h) noexcept = 0;
+
+    /// Starts a read, write, accept or connect on a registered handle.
+    /// @return its outcome where it completed at once, else minus EAGAIN: it is pending
+    virtual outcome start(io_operation& op) noexcept = 0;
+
+    /// Does the i/o of an operation that is neither a read nor a write of given buffers, without waiting.
+    virtual outcome otherwise(io_operation& op) noexcept = 0;
+
+    /// Tries a pending operation now. @return its outcome, which ends it; else minus EAGAIN
+    virtual outcome poll(io_operation& op) noexcept = 0;
+
+    /// Ends a pending operation early.
+    /// @return its outcome, where that is known at once; else minus EAGAIN: `settle` will tell
+    virtual outcome cancel(io_operation& op) noexcept = 0;
+
+    /// Waits up to `timeout` ns (-1: forever) for events, or for `wake`, and settles operations, up to `max_items`.
+    /// @return how many operations it settled, or minus the error
+    virtual outcome reap(std::int64_t timeout, int max_items) noexcept = 0;
+
+    /// Waits until a pending operation that was cancelled has ended; queues others that end meanwhile.
+    /// @return its outcome
+    virtual outcome await_end(io_operation& op) noexcept = 0;
+
+    /// Ends the current or next wait. Any thread, also signal handlers.
+    virtual void wake() noexcept = 0;
+
+protected:
+    explicit io_backend(io_multiplexer& owner) noexcept : owner_(owner) {}
+
+    static constexpr outcome again =
+        platform::failed_with(std::errc::resource_unavailable_try_again);
+
+    [[nodiscard]] io_multiplexer& owner() const noexcept { return owner_; }
+
+    using action = io_operation::action;
+    static action what(io_operation const& op) noexcept { return op.action_; }
+    static handle_slot* slot(io_operation const& op) noexcept { return op.slot_; }
+    static buffers const& read_request(io_operation const& op) noexcept { return op.request_.read; }
+    static const_buffers const& write_request(io_operation const& op) noexcept {
+        return op.request_.write;
+    }
+    static bool never_waits(io_operation const& op) noexcept { return op.limit_.is_zero(); }
+    static void set_block(io_operation& op, buffer block) noexcept { op.request_.read = block; }
+    static endpoint const& peer(io_operation const& op) noexcept { return *op.request_.peer; }
+
+    static io_backend& backend_of(io_multiplexer& m) noexcept { return *m.backend_; }
+    static native_handle native(handle const& h) noexcept { return h.native_; }
+    static void set_slot(handle& h, handle_slot* s) noexcept { h.slot_ = s; }
+
+    /// Ends the process unless this thread drives the multiplexer.
+    /// Does an operation's i/o directly, and notes what that tells of the slot's readiness.
+    inline outcome try_now(io_operation& op) noexcept;
+    inline void check_driver() noexcept;
+
+    /// A pending operation is over: delivers it.
+    inline void settle(io_operation& op, outcome o) noexcept;
+    /// A pending operation is over: queues it for delivery.
+    void settle_later(io_operation& op, outcome o) noexcept;
+
+private:
+    io_multiplexer& owner_;
+};
+
+/// Whether an operation waits for its handle to be readable, else for it to be writable.
+constexpr bool reads(io_operation::action a) noexcept {
+    return a <= io_operation::action::read_pooled || a == io_operation::action::accept;
+}
+
+}  // namespace plumb

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <plumb/io/io_context.hpp>
+
+#include <plumb/base/assert.hpp>
+#include <plumb/exec/owned_work.hpp>
+#include <plumb/exec/pooled_memory.hpp>
+
+#include "io/this_thread.hpp"
+
+#include <new>
+#include <utility>
+
+namespace plumb {
+
+constinit thread_local io_context const* io_context::running_here = nullptr;
+
+namespace {
+
+std::unique_ptr<io_multiplexer> best() noexcept {
+    auto made = io_multiplexer::best_available(1);
+    require(made.has_value(), "io_context: no i/o multiplexer can be had (see PLUMB_MULTIPLEXER)");
+    return std::move(*made);
+}
+
+/// Makes this thread use the context's multiplexer while it lives.
+class inside {
+public:
+    inside(io_context const*& here, io_context const& c, io_multiplexer& m) noexcept
+        : here_(here),
+          outer_(std::exchange(here, &c)),
+          outer_multiplexer_(std::exchange(this_thread_multiplexer, &m)) {}
+    inside(inside const&) = delete;
+    inside& operator=(inside const&) = delete;
+    ~inside() {
+        here_ = outer_;
+        this_thread_multiplexer = outer_multiplexer_;
+    }
+
+private:
+    io_context const*& here_;
+    io_context const* outer_;
+    io_multiplexer* outer_multiplexer_;
+};
+
+struct posted_resume : owned_work {
+    explicit posted_resume(std::coroutine_handle<> h) noexcept
+        : owned_work(&posted_resume::end), waiting(h) {}
+
+    static void end(owned_work& self, fate f) noexcept {
+        auto* const item = static_cast<posted_resume*>(&self);
+        auto const h = item->waiting;
+        pooled_deallocate(item, sizeof(posted_resume));
+        if (f == fate::run) {
+            h.resume();
+        }
+    }
+
+    std::coroutine_handle<> waiting;
+};
+
+}  // namespace
+
+io_context::io_context() noexcept : io_context(best()) {}
+
+io_context::io_context(std::unique_ptr<io_multiplexer> m) noexcept
+    : multiplexer_(std::move(m)), executor_(*this) {}
+
+io_context::~io_context() {
+    require(running_here != this, "an io_context was destroyed from inside its run");
+    inside const scope(running_here, *this, *multiplexer_);
+    multiplexer_->drive_here();
+    // Work that is queued may be part of a coroutine, and a coroutine may queue some when it is destroyed.
+    do {
+        multiplexer_->drop_posted();
+    } while (roots_.destroy_youngest());
+}
+
+result<std::size_t> io_context::run() noexcept {
+    inside const scope(running_here, *this, *multiplexer_);
+    std::size_t total = 0;
+    while (!stopped_.load()) {
+        auto const done = multiplexer_->run();
+        if (!done) {
+            return done.error();
+        }
+        if (*done == 0) {
+            break;
+        }
+        total += *done > 0 ? static_cast<std::size_t>(*done) : 0;
+    }
+    stopped_.store(false);
+    return total;
+}
+
+void io_context::stop() noexcept {
+    stopped_.store(true);
+    multiplexer_->wake();
+}
+
+std::coroutine_handle<> io_context::post_resume(std::coroutine_handle<> h) noexcept {
+    void* const memory = pooled_allocate(sizeof(posted_resume));
+    require(memory != nullptr, "no memory to hand a coroutine over to its io_context");
+    multiplexer_->post(*::new (memory) posted_resume(h));
+    return std::noop_coroutine();
+}
+
+}  // namespace plumb

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <plumb/io/io_multiplexer.hpp>
+
+#include <plumb/base/assert.hpp>
+
+#include "io/io_lifecycle.hpp"
+#include "io/io_uring_backend.hpp"
+#include "io/readiness_backend.hpp"
+#include "io/this_thread.hpp"
+#include "platform/seam.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace plumb {
+namespace {
+
+constexpr bool reached(int count, int max_items) noexcept {
+    return max_items >= 0 && count >= max_items;
+}
+
+constexpr int left(int count, int max_items) noexcept {
+    return max_items < 0 ? -1 : max_items - count;
+}
+
+}  // namespace
+
+std::string_view to_string(multiplexer_kind kind) noexcept {
+    switch (kind) {
+    case multiplexer_kind::epoll:
+        return "epoll";
+    case multiplexer_kind::io_uring:
+        return "io_uring";
+    case multiplexer_kind::sim:
+        return "sim";
+    }
+    return "unknown";
+}
+
+io_multiplexer::io_multiplexer(multiplexer_kind kind) noexcept : kind_(kind) {}
+
+result<std::unique_ptr<io_multiplexer>> io_multiplexer::make(multiplexer_kind kind) noexcept {
+    bool const simulated = platform::os().simulated;
+    if (simulated) {
+        kind = multiplexer_kind::sim;  // a simulated system's handles mean nothing to the real one
+    } else if (kind == multiplexer_kind::sim) {
+        return std::make_error_code(std::errc::not_supported);
+    }
+    std::unique_ptr<io_multiplexer> made(new (std::nothrow) io_multiplexer(kind));
+    if (made == nullptr) {
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
+    auto backend = kind == multiplexer_kind::io_uring ? platform::make_io_uring_backend(*made)
+                                                      : make_readiness_backend(*made);
+    if (!backend) {
+        return backend.error();
+    }
+    made->backend_ = std::move(*backend);
+    return made;
+}
+
+result<std::unique_ptr<io_multiplexer>> io_multiplexer::best_available(int) noexcept {
+    if (char const* const forced = std::getenv("PLUMB_MULTIPLEXER");
+        forced != nullptr && *forced != '\0') {
+        for (auto const kind : {multiplexer_kind::epoll, multiplexer_kind::io_uring}) {
+            if (forced == to_string(kind)) {
+                return make(kind);
+            }
+        }
+        return std::make_error_code(std::errc::invalid_argument);
+    }
+    if (auto ring = make(multiplexer_kind::io_uring)) {
+        return ring;
+    }
+    return make(multiplexer_kind::epoll);
+}
+
+io_multiplexer::~io_multiplexer() {
+    drive_here();
+    // The backend forgets the handles, which ends what is in flight there; what waits here is told to nobody either.
+    backend_.reset();
+    for (auto* timers : {&steady_timers_, &system_timers_}) {
+        while (timers->first() != nullptr) {
+            io_operation& op = static_cast<io_operation&>(*timers->first());
+            disarm(op);
+            op.phase_ = io_operation::phase::done;
+            op.outcome_ = platform::failed_with(std::errc::operation_canceled);
+        }
+    }
+    while (queue_head_ != nullptr) {
+        io_operation& op = *queue_head_;
+        unqueue(op);
+        op.phase_ = io_operation::phase::done;
+    }
+    drop_posted();
+}
+
+void io_multiplexer::drop_posted() noexcept {
+    // What is dropped may post when it is destroyed.
+    for (;;) {
+        posted_here_.splice(posted_.take());
+        if (posted_here_.empty()) {
+            return;
+        }
+        while (work* const item = posted_here_.pop()) {
+            owned_work::drop(*item);
+        }
+    }
+}
+
+void io_multiplexer::drive_here() noexcept {
+    driver_.store(this_thread_token(), std::memory_order_relaxed);
+}
+
+void io_multiplexer::take_over() noexcept {
+    require(driver_.load(std::memory_order_relaxed) == nullptr,
+            "an i/o operation was started, cancelled or destroyed on another thread than the one "
+            "that drives "
+            "its multiplexer");
+    drive_here();
+}
+
+bool io_multiplexer::past(std::int64_t end) const noexcept {
+    return end != no_end && platform::os().steady_now() >= end;
+}
+
+std::int64_t io_multiplexer::end_of(deadline d) noexcept {
+    if (d.is_infinite()) {
+        return no_end;
+    }
+    auto const& os = platform::os();
+    auto const steady = os.steady_now();
+    if (!d.is_system()) {
+        return d.due_after(steady);
+    }
+    auto const now = os.system_now();
+    return deadline(std::chrono::nanoseconds(std::max<std::int64_t>(d.due_after(now) - now, 0)))
+        .due_after(steady);
+}
+
+bool io_multiplexer::idle() const noexcept {
+    // Outside work first: who finishes it has posted before.
+    return pending_ == 0 && posted_here_.empty() && outside_work_.load() == 0 && posted_.empty();
+}
+
+// Operations.
+
+std::int64_t io_multiplexer::try_pooled(io_operation& op) noexcept {
+    // The memory is taken when there is data, as far as is known, so that what waits holds none.
+    std::size_t const most = op.request_.read.bytes();
+    auto block = pooled_buffer::with_capacity(most);
+    if (block.capacity() != most) {
+        return platform::failed_with(std::errc::not_enough_memory);
+    }
+    handle_slot& s = *op.slot_;
+    buffer const room = block.room();
+    auto const done = most == 0 ? 0 : platform::os().read(s.native, s.kind, &room, 1);
+    note_read(s, done, most, 1);
+    if (done > 0) {
+        op.request_.read = room;
+        (void)block.release();
+    }
+    return done;
+}
+
+std::int64_t io_multiplexer::begin_limit(io_operation& op) noexcept {
+    auto const now = op.limit_.is_zero() ? 0 : clock_of(op);
+    auto const due = op.limit_.due_after(now);
+    if (due > now) {
+        (op.limit_.is_system() ? system_timers_ : steady_timers_).insert(op, due);
+        return platform::failed_with(std::errc::resource_unavailable_try_again);
+    }
+    if (op.action_ == io_operation::action::wait) {
+        return 0;
+    }
+    op.phase_ = io_operation::phase::pending;
+    op.ending_ = io_operation::ending::timed_out;
+    return backend_->cancel(op);
+}
+
+std::int64_t io_multiplexer::clock_of(io_operation const& op) noexcept {
+    auto const& os = platform::os();
+    return op.limit_.is_system() ? os.system_now() : os.steady_now();
+}
+
+void io_multiplexer::unqueue(io_operation& op) noexcept {
+    auto const [previous, next] = op.queue_;
+    (previous != nullptr ? previous->queue_.next : queue_head_) = next;
+    (next != nullptr ? next->queue_.previous : queue_tail_) = previous;
+    if (batch_last_ == &op) {
+        batch_last_ = previous;
+    }
+    --pending_;
+}
+
+void io_multiplexer::settle_limited(io_operation& op, std::int64_t outcome) noexcept {
+    disarm(op);
+    settle(op, outcome);
+}
+
+void io_backend::settle_later(io_operation& op, outcome o) noexcept {
+    owner_.disarm(op);
+    op.unregister();
+    op.settle_outcome(o);
+    owner_.enqueue(op);
+}
+
+void io_multiplexer::end_early(io_operation& op, io_operation::ending why) noexcept {
+    if (op.ending_ != io_operation::ending::natural) {
+        return;
+    }
+    op.ending_ = why;
+    disarm(op);
+    auto const outcome = op.action_ == io_operation::action::wait
+                             ? platform::failed_with(std::errc::operation_canceled)
+                             : backend_->cancel(op);
+    if (outcome == platform::failed_with(std::errc::resource_unavailable_try_again)) {
+        return;
+    }
+    op.unregister();
+    op.settle_outcome(outcome);
+    enqueue(op);
+}
+
+// Driving.
+
+/// Makes this thread the one that drives. What it posts from inside needs no synchronisation; once it is outside,
+/// another thread may drive.
+class io_multiplexer::driving {
+public:
+    explicit driving(io_multiplexer& m) noexcept
+        : m_(m), outer_(m.inside_.load(std::memory_order_relaxed)) {
+        m_.drive_here();
+        m_.inside_.store(this_thread_token(), std::memory_order_relaxed);
+    }
+    driving(driving const&) = delete;
+    driving& operator=(driving const&) = delete;
+    ~driving() { m_.inside_.store(outer_, std::memory_order_relaxed); }
+
+private:
+    io_multiplexer& m_;
+    void const* const outer_;
+};
+
+int io_multiplexer::deliver_queued(int max_items, std::int64_t end) noexcept {
+    int count = 0;
+    // What a receiver queues again waits for the next turn, so that one operation can't starve the others.
+    batch_last_ = queue_tail_;
+    while (batch_last_ != nullptr && !reached(count, max_items) && !past(end)) {
+        io_operation& op = *queue_head_;
+        unqueue(op);
+        deliver(op);
+        ++count;
+    }
+    batch_last_ = nullptr;
+    return count;
+}
+
+int io_multiplexer::expire_timers(int max_items, std::int64_t end) noexcept {
+    int count = 0;
+    auto const expire_from = [&](timer_queue& timers, std::int64_t now) {
+        while (timers.first() != nullptr && timers.first()->due() <= now &&
+               !reached(count, max_items) && !past(end)) {
+            io_operation& op = static_cast<io_operation&>(*timers.first());
+            if (op.action_ == io_operation::action::wait) {
+                settle(op, 0);
+                ++count;
+                continue;
+            }
+            end_early(op, io_operation::ending::timed_out);
+            if (op.phase_ == io_operation::phase::queued) {
+                unqueue(op);
+                deliver(op);
+                ++count;
+            }
+        }
+    };
+    if (!steady_timers_.empty()) {
+        expire_from(steady_timers_, platform::os().steady_now());
+    }
+    if (!system_timers_.empty()) {
+        expire_from(system_timers_, platform::os().system_now());
+    }
+    return count;
+}
+
+int io_multiplexer::run_posted(int max_items, std::int64_t end) noexcept {
+    if (!posted_.empty()) {
+        posted_here_.splice(posted_.take());
+    }
+    if (posted_here_.empty()) {
+        return 0;
+    }
+    int count = 0;
+    work_queue batch(std::move(posted_here_));
+    while (!batch.empty() && !reached(count, max_items) && !past(end)) {
+        (*batch.pop())();
+        ++count;
+    }
+    batch.splice(std::move(posted_here_));
+    posted_here_.splice(std::move(batch));
+    return count;
+}
+
+result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
+    driving const here(*this);
+    int const count = run_posted(max_items, end);
+    if (count == 0 && (pending_ != 0 || !posted_here_.empty() || !posted_.empty())) {
+        return -1;
+    }
+    return count;
+}
+
+result<int> io_multiplexer::expire(int max_items, std::int64_t end) noexcept {
+    driving const here(*this);
+    int const count = expire_timers(max_items, end);
+    if (count == 0 && pending_ != 0) {
+        return -1;
+    }
+    return count;
+}
+
+result<int> io_multiplexer::complete(int max_items, std::int64_t end) noexcept {
+    driving const here(*this);
+    budget_ = synchronous_completions_per_turn;
+    int count = 0;
+    // Where the number is bounded, what is queued and what is ready take turns at being first.
+    bool const ready_first = max_items >= 0 && first_stage_++ % 2 != 0;
+    if (!ready_first) {
+        count = deliver_queued(max_items, end);
+    }
+    if (!reached(count, max_items) && !past(end) && pending_ != 0) {
+        ++counters_.turns;
+        auto const reaped = backend_->reap(0, left(count, max_items));
+        if (reaped < 0) {
+            return platform::error_of(reaped);
+        }
+        count += static_cast<int>(reaped);
+    }
+    if (ready_first && !reached(count, max_items)) {
+        count += deliver_queued(left(count, max_items), end);
+    }
+    if (count == 0 && pending_ != 0) {
+        return -1;
+    }
+    return count;
+}
+
+std::int64_t io_multiplexer::until_first_timer() const noexcept {
+    auto wait = platform::forever;
+    auto const consider = [&](timer_queue const& timers, std::int64_t now) {
+        if (timers.first() != nullptr && timers.first()->due() != no_end) {
+            auto const time = std::max<std::int64_t>(timers.first()->due() - now, 0);
+            wait = wait < 0 ? time : std::min(wait, time);
+        }
+    };
+    if (!steady_timers_.empty()) {
+        consider(steady_timers_, platform::os().steady_now());
+    }
+    if (!system_timers_.empty()) {
+        consider(system_timers_, platform::os().system_now());
+    }
+    return wait;
+}
+
+result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
+    driving const here(*this);
+    bool const bounded = !limit.is_infinite();
+    std::int64_t const end = bounded ? end_of(limit) : no_end;
+    for (;;) {
+        budget_ = synchronous_completions_per_turn;
+        int count = 0;
+        // Where the number is bounded, each stage is the first in turn, so that none starves.
+        unsigned const first = max_items < 0 ? 0 : first_stage_++;
+        for (unsigned i = 0; i < 4 && !reached(count, max_items); ++i) {
+            switch ((first + i) % 4) {
+            case 0:
+                count += run_posted(left(count, max_items), no_end);
+                break;
+            case 1:
+                count += deliver_queued(left(count, max_items), no_end);
+                break;
+            case 2:
+                count += expire_timers(left(count, max_items), no_end);
+                break;
+            case 3:  // last by itself, below, where it may wait
+                if (i == 0 && pending_ != 0) {
+                    ++counters_.turns;
+                    auto const reaped = backend_->reap(0, max_items);
+                    if (reaped < 0) {
+                        return platform::error_of(reaped);
+                    }
+                    count += static_cast<int>(reaped);
+                }
+                break;
+            }
+        }
+        if (idle()) {
+            return count;
+        }
+        if (reached(count, max_items)) {
+            return count != 0 ? count : -1;
+        }
+        bool const may_sleep = count == 0 && queue_head_ == nullptr && posted_here_.empty();
+        auto timeout = may_sleep ? until_first_timer() : 0;
+        if (may_sleep && bounded) {
+            auto const remaining = std::max<std::int64_t>(end - platform::os().steady_now(), 0);
+            timeout = timeout < 0 ? remaining : std::min(timeout, remaining);
+        }
+        if (timeout != 0) {
+            sleeping_.store(true);
+            if (!posted_.empty() || woken_.load()) {
+                timeout = 0;
+            }
+        }
+        ++counters_.turns;
+        auto const reaped = backend_->reap(timeout, left(count, max_items));
+        if (timeout != 0) {
+            sleeping_.store(false);
+        }
+        if (reaped < 0) {
+            return platform::error_of(reaped);
+        }
+        count += static_cast<int>(reaped);
+        if (count > 0) {
+            return count;
+        }
+        if (woken_.exchange(false)) {
+            return idle() ? 0 : -1;
+        }
+        if (bounded && platform::os().steady_now() >= end && posted_.empty() &&
+            until_first_timer() != 0) {
+            return -1;
+        }
+    }
+}
+
+// Posting.
+
+void io_multiplexer::post(work& item) noexcept {
+    if (inside_.load(std::memory_order_relaxed) == this_thread_token()) {
+        posted_here_.push(item);
+        return;
+    }
+    posted_.push(item);
+    if (sleeping_.exchange(false)) {
+        backend_->wake();
+    }
+}
+
+void io_multiplexer::post(signal_work& item) noexcept {
+    if (item.posted_.exchange(true)) {
+        return;
+    }
+    // A handler may have interrupted the driving thread in the middle of its own queue.
+    posted_.push(item);
+    if (sleeping_.exchange(false)) {
+        backend_->wake();
+    }
+}
+
+void io_multiplexer::wake() noexcept {
+    woken_.store(true);
+    if (sleeping_.exchange(false)) {
+        backend_->wake();
+    }
+}
+
+void io_multiplexer::work_finished() noexcept {
+    if (outside_work_.fetch_sub(1) == 1) {
+        wake();
+    }
+}
+
+}  // namespace plumb

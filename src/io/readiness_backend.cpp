@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/readiness_backend.hpp"
+
+#include "io/io_lifecycle.hpp"
+#include "io/slot_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <new>
+
+// Readiness of a slot: optimistic at first, cleared by EAGAIN, and by a short read where that proves that nothing is
+// left; set again by the poller. Once hung up it is never cleared, because no further event may come.
+// A handle is added to the poller when an operation first has to wait, and stays until it is closed.
+namespace plumb {
+
+platform::outcome attempt(native_handle native, handle_kind kind, io_operation& op,
+                          bool& connecting) noexcept {
+    struct fields : io_backend {
+        using io_backend::peer;
+        using io_backend::read_request;
+        using io_backend::set_block;
+        using io_backend::what;
+        using io_backend::write_request;
+    };
+    auto const& os = platform::os();
+    switch (fields::what(op)) {
+    case io_operation::action::read: {
+        buffers const& b = fields::read_request(op);
+        return b.bytes() == 0 ? 0 : os.read(native, kind, b.native_array(), b.native_count());
+    }
+    case io_operation::action::read_pooled: {
+        std::size_t const most = fields::read_request(op).bytes();
+        auto block = pooled_buffer::with_capacity(most);
+        if (block.capacity() != most) {
+            return platform::failed_with(std::errc::not_enough_memory);
+        }
+        buffer const room = block.room();
+        auto const done = most == 0 ? 0 : os.read(native, kind, &room, 1);
+        if (done > 0) {
+            fields::set_block(op, room);
+            (void)block.release();
+        }
+        return done;
+    }
+    case io_operation::action::write: {
+        const_buffers const& b = fields::write_request(op);
+        return b.bytes() == 0 ? 0 : os.write(native, kind, b.native_array(), b.native_count());
+    }
+    case io_operation::action::accept:
+        return os.accept(native);
+    case io_operation::action::connect: {
+        auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
+        auto done = connecting ? os.connect_outcome(native) : os.connect(native, fields::peer(op));
+        if (done == platform::failed_with(std::errc::operation_in_progress)) {
+            done = again;
+        }
+        connecting = done == again;
+        return done;
+    }
+    case io_operation::action::wait:
+        break;
+    }
+    return platform::failed_with(std::errc::invalid_argument);
+}
+
+namespace {
+
+struct readiness_slot : handle_slot {
+    bool connecting = false;
+};
+
+class readiness_backend final : public io_backend {
+    using table = slot_table<readiness_slot>;
+
+public:
+    readiness_backend(io_multiplexer& m, native_handle poller, table& slots) noexcept
+        : io_backend(m), poller_(poller), slots_(slots) {}
+
+    ~readiness_backend() override {
+        slots_.for_each([this](readiness_slot& s) {
+            cancel_all(s);
+            s.multiplexer = nullptr;
+            s.watched = 0;
+        });
+        platform::os().close_poller(poller_);
+        slots_.retire();
+    }
+
+    outcome attach(handle& h) noexcept override {
+        readiness_slot* const s = slots_.take();
+        if (s == nullptr) {
+            return platform::failed_with(std::errc::not_enough_memory);
+        }
+        s->table = &functions;
+        s->native = native(h);
+        s->kind = h.kind();
+        s->ready = platform::readable | platform::writable;
+        set_slot(h, s);
+        return 0;
+    }
+
+    outcome start(io_operation& op) noexcept override {
+        readiness_slot& s = slot_of(op);
+        auto const added = platform::os().poller_add(poller_, s.native, table::key(s));
+        if (added < 0) {
+            return added;
+        }
+        s.watched = platform::readable | platform::writable;
+        (reads(what(op)) ? s.reader : s.writer) = &op;
+        return again;
+    }
+
+    outcome otherwise(io_operation& op) noexcept override {
+        readiness_slot& s = slot_of(op);
+        action const a = what(op);
+        auto const done = attempt(s.native, s.kind, op, s.connecting);
+        if (done == again) {
+            s.ready &= ~(reads(a) ? platform::readable : platform::writable);
+        }
+        return done;
+    }
+
+    outcome poll(io_operation& op) noexcept override {
+        readiness_slot& s = slot_of(op);
+        auto const done = try_now(op);
+        if (done != again) {
+            forget(s, op);
+        }
+        return done;
+    }
+
+    outcome cancel(io_operation& op) noexcept override {
+        readiness_slot& s = slot_of(op);
+        forget(s, op);
+        return platform::failed_with(std::errc::operation_canceled);
+    }
+
+    outcome await_end(io_operation&) noexcept override {
+        return platform::failed_with(std::errc::operation_canceled);
+    }
+
+    outcome reap(std::int64_t timeout, int max_items) noexcept override {
+        std::array<platform::poll_event, 256> events;
+        bool const bounded = max_items >= 0;
+        auto const room =
+            bounded ? std::min(events.size(), static_cast<std::size_t>(max_items)) : events.size();
+        auto const count = platform::os().poller_wait(poller_, events.data(), room, timeout);
+        // Each event can end two operations; beyond the bound they are queued.
+        int left = bounded ? max_items : INT_MAX;
+        int const before = left;
+        for (outcome i = 0; i < count; ++i) {
+            handle_event(events[static_cast<std::size_t>(i)], left);
+        }
+        return count < 0 ? count : before - left;
+    }
+
+    void wake() noexcept override { platform::os().poller_wake(poller_); }
+
+private:
+    static readiness_slot& slot_of(io_operation const& op) noexcept {
+        return static_cast<readiness_slot&>(*slot(op));
+    }
+
+    static void forget(readiness_slot& s, io_operation& op) noexcept {
+        (reads(what(op)) ? s.reader : s.writer) = nullptr;
+    }
+
+    void handle_event(platform::poll_event const& event, int& left) noexcept {
+        readiness_slot* const s = slots_.find(event.key);
+        if (s == nullptr) [[unlikely]] {
+            return;
+        }
+        s->ready |= event.ready;
+        bool const may_write = (event.ready & platform::writable) != 0 && s->writer != nullptr;
+        if ((event.ready & platform::readable) != 0 && s->reader != nullptr) {
+            finish(s->reader, left);
+        }
+        if (may_write) [[unlikely]] {
+            // The reader's receiver may have closed the handle.
+            readiness_slot* const still = slots_.find(event.key);
+            if (still != nullptr && still->writer != nullptr) {
+                finish(still->writer, left);
+            }
+        }
+    }
+
+    /// Does the i/o that waits, if it can be done.
+    [[gnu::always_inline]] void finish(io_operation*& waiting, int& left) noexcept {
+        io_operation& op = *waiting;
+        auto const done = try_now(op);
+        if (done == again) {
+            return;
+        }
+        waiting = nullptr;
+        if (left == 0) [[unlikely]] {
+            settle_later(op, done);
+            return;
+        }
+        --left;
+        settle(op, done);
+    }
+
+    void cancel_all(readiness_slot& s) noexcept {
+        for (io_operation** const waiting : {&s.reader, &s.writer}) {
+            if (*waiting != nullptr) {
+                settle_later(*std::exchange(*waiting, nullptr),
+                             platform::failed_with(std::errc::operation_canceled));
+            }
+        }
+    }
+
+    static void detach(handle_slot& h) noexcept {
+        auto& s = static_cast<readiness_slot&>(h);
+        if (s.multiplexer != nullptr) {
+            auto& self = static_cast<readiness_backend&>(backend_of(*s.multiplexer));
+            if (s.reader != nullptr || s.writer != nullptr) {
+                self.check_driver();
+                self.cancel_all(s);
+            }
+            if (s.watched != 0) {
+                platform::os().poller_remove(self.poller_, s.native);
+            }
+        }
+        table::of(s).give_back(s);
+    }
+
+    static result<void> quiet(handle_slot& h) noexcept {
+        auto const& s = static_cast<readiness_slot&>(h);
+        if (s.reader != nullptr || s.writer != nullptr) {
+            return make_error_code(error::busy);
+        }
+        return {};
+    }
+
+    static std::int64_t nothing_received(handle_slot&, buffers const&) noexcept { return again; }
+
+    static constexpr handle_slot::functions functions{&detach, &quiet, &nothing_received};
+
+    native_handle poller_;
+    table& slots_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<io_backend>> make_readiness_backend(io_multiplexer& owner) noexcept {
+    auto const poller = platform::os().open_poller();
+    if (poller < 0) {
+        return platform::error_of(poller);
+    }
+    auto* const slots = slot_table<readiness_slot>::make();
+    if (slots == nullptr) {
+        platform::os().close_poller(poller);
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
+    std::unique_ptr<io_backend> made(new (std::nothrow) readiness_backend(owner, poller, *slots));
+    if (made == nullptr) {
+        slots->retire();
+        platform::os().close_poller(poller);
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
+    return made;
+}
+
+}  // namespace plumb
