@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/assert.hpp>
+#include <plumb/exec/io_env.hpp>
+#include <plumb/task/frame_allocation.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace plumb {
+
+class round_trip;
+
+/// Takes only the executor when it suspends the coroutine: a stop request doesn't reach it.
+template <class A>
+concept executor_affine_awaitable =
+    requires(A& a, std::coroutine_handle<> h, executor_ref const& where) {
+        a.await_ready();
+        a.await_suspend(h, where);
+        a.await_resume();
+    };
+
+/// Can be awaited by plumb's coroutines: takes the environment when it suspends the coroutine, or the executor alone,
+/// and resumes it on the environment's executor. Source: coroutine-first i/o 5.
+template <class A>
+concept affine_awaitable =
+    executor_affine_awaitable<A> || requires(A& a, std::coroutine_handle<> h, io_env const& env) {
+        a.await_ready();
+        a.await_suspend(h, env);
+        a.await_resume();
+    };
+
+/// Suspends `h` in an affine awaitable. @return what its `await_suspend` gives
+template <affine_awaitable A>
+auto suspend_in(A& awaited, std::coroutine_handle<> h, io_env const& env) {
+    if constexpr (executor_affine_awaitable<A>) {
+        return awaited.await_suspend(h, env.executor);
+    } else {
+        return awaited.await_suspend(h, env);
+    }
+}
+
+/// What every promise of plumb has: who is resumed at the end, the environment, and where it waits now.
+class promise_base : public frame_allocation {
+public:
+    [[nodiscard]] io_env const& env() const noexcept { return *env_; }
+    [[nodiscard]] std::coroutine_handle<> continuation() const noexcept { return continuation_; }
+    [[nodiscard]] std::source_location const& location() const noexcept { return location_; }
+
+    [[nodiscard]] bool launched() const noexcept { return env_ != nullptr; }
+    /// What takes the end of the coroutine home to its continuation, where that is elsewhere; else null.
+    [[nodiscard]] round_trip* trip() const noexcept { return trip_; }
+
+    /// Before the coroutine is resumed for the first time.
+    void launch(std::coroutine_handle<> continuation, io_env const& env,
+                round_trip* trip = nullptr) noexcept {
+        continuation_ = continuation;
+        env_ = &env;
+        trip_ = trip;
+    }
+
+    /// Hands the environment to whatever is awaited, by reference: the awaitable stays where it is.
+    template <class A>
+    struct affine_awaiter {
+        A& awaited;
+
+        bool await_ready() noexcept(noexcept(awaited.await_ready())) {
+            return awaited.await_ready();
+        }
+        template <std::derived_from<promise_base> Promise>
+        auto await_suspend(std::coroutine_handle<Promise> h) noexcept {
+            return suspend_in(awaited, h, h.promise().env());
+        }
+        decltype(auto) await_resume() { return awaited.await_resume(); }
+    };
+
+    template <class A>
+    auto await_transform(A&& awaited,
+                         std::source_location where = std::source_location::current()) noexcept {
+        using awaitable = std::remove_reference_t<A>;
+        static_assert(affine_awaitable<awaitable>,
+                      "plumb coroutines await affine awaitables: "
+                      "await_suspend(std::coroutine_handle<>, io_env const&)");
+        location_ = where;
+        if constexpr (affine_awaitable<awaitable>) {
+            return affine_awaiter<awaitable>{awaited};
+        } else {
+            return std::suspend_never();  // that one message is enough
+        }
+    }
+
+protected:
+    promise_base() noexcept = default;
+
+    /// The handle of a coroutine that begins. GCC 12 puts the result of a condition before the frame
+    /// of a coroutine that declares no variable, and this is then a wrong address: better to end.
+    template <class Promise>
+    static std::coroutine_handle<Promise> begin(Promise& promise) noexcept {
+        auto const h = std::coroutine_handle<Promise>::from_promise(promise);
+#if defined(__GNUC__) && !defined(__clang__)
+        constexpr auto alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+        require(reinterpret_cast<std::uintptr_t>(h.address()) % alignment == 0,
+                "this compiler lays out a coroutine that awaits in a condition wrongly: name the "
+                "result, as in `if (auto r = co_await x)`");
+#endif
+        return h;
+    }
+
+private:
+    std::coroutine_handle<> continuation_;
+    io_env const* env_ = nullptr;
+    round_trip* trip_ = nullptr;
+    std::source_location location_;
+};
+
+/// `co_await this_env()` gives the environment of the coroutine, without suspending.
+class this_env {
+public:
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<>, io_env const& env) noexcept {
+        env_ = &env;
+        return false;
+    }
+    [[nodiscard]] io_env const& await_resume() const noexcept { return *env_; }
+
+private:
+    io_env const* env_ = nullptr;
+};
+
+}  // namespace plumb

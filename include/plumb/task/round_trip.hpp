@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/exec/executor_ref.hpp>
+#include <plumb/exec/work.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace plumb {
+
+/// Takes control from one executor to another and back, with one node, which is in at most one queue at a time.
+/// Counts as outside work at home meanwhile, so that home doesn't end for lack of work.
+///
+/// States: home -> away (`depart`) -> on its way back (`go_home`) -> home.
+/// Threads: `depart` and the destructor at home, `go_home` there. Allocates: never.
+class round_trip : private work {
+public:
+    /// @param home  must outlive it
+    explicit round_trip(executor_ref home) noexcept : work(&round_trip::arrive), home_(home) {}
+    round_trip(round_trip const&) = delete;
+    round_trip& operator=(round_trip const&) = delete;
+    ~round_trip() {
+        if (away_) {
+            home_.work_finished();
+        }
+    }
+
+    /// Resumes `h` there, later.
+    template <class E>
+    void depart(E const& there, std::coroutine_handle<> h) {
+        away_ = true;
+        home_.work_started();
+        next_ = h;
+        there.post(this);  // the last touch
+    }
+
+    /// Resumes `h` at home. @return what to resume here
+    std::coroutine_handle<> go_home(std::coroutine_handle<> h) {
+        returning_ = true;
+        next_ = h;
+        if (home_.running_in_this_thread()) {
+            return come_home();
+        }
+        home_.post(this);  // the last touch
+        return std::noop_coroutine();
+    }
+
+private:
+    std::coroutine_handle<> come_home() noexcept {
+        away_ = false;
+        returning_ = false;
+        home_.work_finished();
+        return next_;
+    }
+
+    static void arrive(work& w) noexcept {
+        auto& self = static_cast<round_trip&>(w);
+        (self.returning_ ? self.come_home() : self.next_).resume();
+    }
+
+    executor_ref home_;
+    std::coroutine_handle<> next_;
+    bool away_ = false;       // touched at home
+    bool returning_ = false;  // touched by whoever has the control
+};
+
+}  // namespace plumb

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/assert.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace plumb {
+
+/// What a coroutine ended with: nothing yet, a value, or an exception.
+template <class T>
+class task_result {
+    static_assert(!std::is_rvalue_reference_v<T>,
+                  "a task gives a value, an lvalue reference or void");
+    using stored = std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>;
+
+public:
+    task_result() noexcept {}
+    task_result(task_result&& other) noexcept(std::is_nothrow_move_constructible_v<stored>) {
+        if (other.state_ == state::value) {
+            std::construct_at(&value_, std::move(other.value_));
+        } else if (other.state_ == state::exception) {
+            std::construct_at(&exception_, std::move(other.exception_));
+        }
+        state_ = other.state_;
+    }
+    task_result& operator=(task_result&&) = delete;
+
+    ~task_result() { clear(); }
+
+    [[nodiscard]] bool has_value() const noexcept { return state_ == state::value; }
+
+    template <class U>
+    void set_value(U&& value) {
+        if constexpr (std::is_reference_v<T>) {
+            std::construct_at(&value_, std::addressof(value));
+        } else {
+            std::construct_at(&value_, std::forward<U>(value));
+        }
+        state_ = state::value;
+    }
+
+    /// Also after a value: what a local of the coroutine throws at its end.
+    void set_exception(std::exception_ptr e) noexcept {
+        clear();
+        std::construct_at(&exception_, std::move(e));
+        state_ = state::exception;
+    }
+
+    /// @return the exception, or null
+    [[nodiscard]] std::exception_ptr exception() const noexcept {
+        return state_ == state::exception ? exception_ : nullptr;
+    }
+
+    /// Gives the value, or throws the exception. Once.
+    T take() {
+        if (state_ == state::exception) {
+            std::rethrow_exception(exception_);
+        }
+        PLUMB_ASSERT(state_ == state::value);
+        if constexpr (std::is_reference_v<T>) {
+            return *value_;
+        } else {
+            return std::move(value_);
+        }
+    }
+
+private:
+    enum class state : std::uint8_t { empty, value, exception };
+
+    void clear() noexcept {
+        if (state_ == state::value) {
+            std::destroy_at(&value_);
+        } else if (state_ == state::exception) {
+            std::destroy_at(&exception_);
+        }
+        state_ = state::empty;
+    }
+
+    union {
+        stored value_;
+        std::exception_ptr exception_;
+    };
+    state state_ = state::empty;
+};
+
+template <>
+class task_result<void> {
+public:
+    [[nodiscard]] bool has_value() const noexcept { return done_ && exception_ == nullptr; }
+    void set_value() noexcept { done_ = true; }
+    void set_exception(std::exception_ptr e) noexcept {
+        exception_ = std::move(e);
+        done_ = true;
+    }
+    [[nodiscard]] std::exception_ptr exception() const noexcept { return exception_; }
+    void take() {
+        if (exception_ != nullptr) {
+            std::rethrow_exception(exception_);
+        }
+        PLUMB_ASSERT(done_);
+    }
+
+private:
+    std::exception_ptr exception_;
+    bool done_ = false;
+};
+
+}  // namespace plumb

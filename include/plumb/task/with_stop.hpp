@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/exec/io_env.hpp>
+#include <plumb/task/promise_base.hpp>
+
+#include <coroutine>
+
+namespace plumb {
+
+/// `co_await with_stop(token, s.write(data))`: awaits with another stop token than the coroutine's own, and gives
+/// what the awaitable gives. A default-constructed token lets nothing stop it.
+///
+/// For what must go on when the coroutine is stopped, such as a write that has begun. Takes a temporary, and is
+/// awaited in the expression that makes it. The token's source belongs to the coroutine's executor and outlives this.
+/// Cancel-safe: as what it awaits. Threads: the executor's. Allocates: never.
+template <affine_awaitable A>
+class [[nodiscard]] with_stop {
+public:
+    with_stop(stop_token stop, A&& awaited) noexcept : awaited_(awaited), env_{{}, stop} {}
+    with_stop(with_stop const&) = delete;
+    with_stop& operator=(with_stop const&) = delete;
+
+    [[nodiscard]] bool await_ready() { return awaited_.await_ready(); }
+    auto await_suspend(std::coroutine_handle<> waiting, io_env const& env) {
+        env_.executor = env.executor;
+        return awaited_.await_suspend(waiting, env_);
+    }
+    decltype(auto) await_resume() { return awaited_.await_resume(); }
+
+private:
+    A& awaited_;
+    io_env env_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <plumb/task/frame_allocation.hpp>
+
+#include <plumb/exec/pooled_memory.hpp>
+#include <plumb/task/run_on.hpp>
+
+#include "support/allocations.hpp"
+#include "support/manual_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace plumb::test {
+namespace {
+
+/// Gives frames from the heap, up to a limit, and counts.
+class limited_resource : public frame_resource {
+public:
+    struct counts {
+        int allocations = 0;
+        int frames = 0;
+        int references = 1;  // the owner's
+        std::size_t bytes = 0;
+        int left = -1;  // how many more it gives; negative: no limit
+    };
+
+    explicit limited_resource(counts& c) noexcept : frame_resource(functions_of), counts_(&c) {}
+
+    /// The owner's count.
+    void release() noexcept { drop(*this); }
+
+private:
+    static counts& of(frame_resource& self) noexcept {
+        return *static_cast<limited_resource&>(self).counts_;
+    }
+
+    static void* take(frame_resource& self, std::size_t bytes) noexcept {
+        counts& c = of(self);
+        if (c.left == 0) {
+            return nullptr;
+        }
+        c.left -= c.left > 0 ? 1 : 0;
+        ++c.allocations;
+        ++c.frames;
+        c.bytes += bytes;
+        return std::malloc(bytes);
+    }
+    static void give_back(frame_resource& self, void* block, std::size_t bytes) noexcept {
+        --of(self).frames;
+        of(self).bytes -= bytes;
+        std::free(block);
+    }
+    static void retain(frame_resource& self) noexcept { ++of(self).references; }
+    static void drop(frame_resource& self) noexcept {
+        if (--of(self).references == 0) {
+            delete static_cast<limited_resource*>(&self);
+        }
+    }
+
+    static constexpr functions functions_of{&take, &give_back, &retain, &drop};
+
+    counts* counts_;
+};
+
+/// An i/o object with frames of its own.
+class owner {
+public:
+    explicit owner(limited_resource::counts& c) : resource_(new limited_resource(c)) {}
+    owner(owner const&) = delete;
+    owner& operator=(owner const&) = delete;
+    ~owner() { resource_->release(); }
+
+    [[nodiscard]] frame_resource& get_frame_resource() const noexcept { return *resource_; }
+
+    task<int> member(int value) { co_return value; }
+    task<int> const_member(int value) const { co_return value; }
+
+private:
+    limited_resource* resource_;
+};
+
+static_assert(has_frame_resource<owner> && has_frame_resource<owner const>);
+static_assert(!has_frame_resource<int>);
+
+class frame_allocation_test : public ::testing::Test {
+protected:
+    limited_resource::counts counts;
+    manual_loop loop;
+};
+
+task<int> of_first(owner&, int value) { co_return value; }
+task<int> of_const_first(owner const&, int value) { co_return value; }
+task<int> of_second(int value, owner&) { co_return value; }
+task<int> of_second_by_value(int value, std::unique_ptr<int>, owner&) { co_return value; }
+
+TEST_F(frame_allocation_test, a_frame_comes_from_its_first_parameter) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(of_first(o, 1)), 1);
+    EXPECT_EQ(counts.allocations, 1);
+    EXPECT_EQ(loop.run(of_const_first(o, 2)), 2);
+    EXPECT_EQ(counts.allocations, 2);
+    EXPECT_EQ(counts.frames, 0);
+    EXPECT_EQ(counts.bytes, 0u);
+    EXPECT_EQ(counts.references, 1);
+}
+
+TEST_F(frame_allocation_test, a_frame_comes_from_its_second_parameter) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(of_second(3, o)), 3);
+    EXPECT_EQ(counts.allocations, 1);
+    EXPECT_EQ(counts.frames, 0);
+}
+
+TEST_F(frame_allocation_test, a_frame_of_a_member_function_comes_from_the_object) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(o.member(4)), 4);
+    EXPECT_EQ(loop.run(std::as_const(o).const_member(5)), 5);
+    EXPECT_EQ(counts.allocations, 2);
+}
+
+TEST_F(frame_allocation_test, a_frame_of_a_lambda_comes_from_its_first_parameter) {
+    owner o(counts);
+    EXPECT_EQ(loop.run([](owner&) -> task<int> { co_return 6; }(o)), 6);
+    EXPECT_EQ(counts.allocations, 1);
+}
+
+TEST_F(frame_allocation_test, later_parameters_do_not_count) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(of_second_by_value(7, nullptr, o)), 7);
+    EXPECT_EQ(counts.allocations, 0);
+}
+
+TEST_F(frame_allocation_test, the_first_parameter_comes_before_the_second) {
+    limited_resource::counts others;
+    owner first(counts);
+    owner second(others);
+    EXPECT_EQ(loop.run([](owner&, owner&) -> task<int> { co_return 1; }(first, second)), 1);
+    EXPECT_EQ(counts.allocations + others.allocations, 1);
+}
+
+TEST_F(frame_allocation_test, a_resource_outlives_its_owner_until_its_last_frame_is_gone) {
+    auto o = std::make_optional<owner>(counts);
+    std::optional<task<int>> first = of_first(*o, 1);
+    std::optional<task<int>> second = of_second(2, *o);
+    EXPECT_EQ(counts.references, 3);
+    o.reset();
+    EXPECT_EQ(counts.references, 2);
+    first.reset();
+    EXPECT_EQ(counts.references, 1);
+    EXPECT_EQ(loop.run(std::move(*second)), 2);
+    second.reset();
+    EXPECT_EQ(counts.references, 0);
+    EXPECT_EQ(counts.frames, 0);
+}
+
+TEST_F(frame_allocation_test, a_frame_that_owns_the_owner_of_its_resource_ends_well) {
+    auto const keep = [](std::unique_ptr<owner> o, owner&) -> task<int> {
+        (void)o;
+        co_return 8;
+    };
+    auto o = std::make_unique<owner>(counts);
+    owner& same = *o;
+    auto const keep_second = [](owner&, std::unique_ptr<owner>) -> task<int> { co_return 9; };
+    EXPECT_EQ(loop.run(keep_second(same, std::move(o))), 9);
+    EXPECT_EQ(counts.references, 0);
+    EXPECT_EQ(counts.frames, 0);
+    limited_resource::counts others;
+    auto p = std::make_unique<owner>(others);
+    owner& other = *p;
+    EXPECT_EQ(loop.run(keep(std::move(p), other)), 8);
+    EXPECT_EQ(others.references, 0);
+    EXPECT_EQ(others.frames, 0);
+}
+
+task<int> tree(owner& o, int depth) {
+    if (depth == 0) {
+        co_return 1;
+    }
+    co_return co_await tree(o, depth - 1) + co_await tree(o, depth - 1);
+}
+
+TEST_F(frame_allocation_test, the_failure_of_any_frame_is_a_bad_alloc_and_leaks_nothing) {
+    constexpr int frames = 15;  // of a tree of depth 3
+    owner o(counts);
+    EXPECT_EQ(loop.run(tree(o, 3)), 8);
+    EXPECT_EQ(counts.allocations, frames);
+    for (int n = 0; n < frames; ++n) {
+        counts.left = n;
+        EXPECT_THROW((void)loop.run(tree(o, 3)), std::bad_alloc) << n;
+        EXPECT_EQ(counts.frames, 0) << n;
+        EXPECT_EQ(counts.bytes, 0u) << n;
+        EXPECT_EQ(counts.references, 1) << n;
+    }
+    counts.left = -1;
+    EXPECT_EQ(loop.run(tree(o, 3)), 8);
+}
+
+TEST_F(frame_allocation_test, a_failure_is_thrown_at_the_call_and_can_be_handled_there) {
+    owner o(counts);
+    auto const handle = [&]() -> task<int> {
+        try {
+            co_return co_await of_first(o, 1);
+        } catch (std::bad_alloc const&) {
+            co_return -1;
+        }
+    };
+    counts.left = 0;
+    EXPECT_EQ(loop.run(handle()), -1);
+}
+
+TEST_F(frame_allocation_test, frames_from_the_pool_are_recycled) {
+    if (!pooled_memory_recycles()) {
+        GTEST_SKIP() << "this build recycles nothing, so that a use after free is seen";
+    }
+    struct level {
+        static task<int> down(int n) {
+            if (n == 0) {
+                co_return 0;
+            }
+            co_return 1 + co_await down(n - 1);
+        }
+    };
+    auto const rounds = [](int count) -> task<int> {
+        int sum = 0;
+        for (int i = 0; i < count; ++i) {
+            sum += co_await level::down(10);
+        }
+        co_return sum;
+    };
+    auto const run = [&]() -> task<std::uint64_t> {
+        (void)co_await rounds(10);
+        auto const before = heap_allocations();
+        (void)co_await rounds(1000);
+        co_return heap_allocations() - before;
+    };
+    EXPECT_EQ(loop.run(run()), 0u);
+}
+
+}  // namespace
+}  // namespace plumb::test
