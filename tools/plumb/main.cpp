@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `plumb` command-line tool. Exit codes: 0 success, 1 it could not be done, 2 wrong usage.
+#include "echo_options.hpp"
+#include "echo_server.hpp"
+#include "stop_signals.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <map>
+#include <signal.h>
+#include <string>
+#include <sys/resource.h>
+
+namespace {
+
+enum exit_code { success = 0, failure = 1, usage = 2 };
+
+/// A connection needs a descriptor; the soft limit is often 1024.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/// At once, also where stdout is a pipe; that nobody listens is no reason to serve nobody.
+void say(std::string const& line) {
+    std::fputs(line.c_str(), stdout);
+    std::fflush(stdout);
+}
+
+int serve_echo(echo_options const& options) {
+    raise_descriptor_limit();
+    signal(SIGPIPE, SIG_IGN);  // stdout may be a pipe that nobody reads any more
+    stop_signals signals;
+    echo_server server(options);
+    echo_server::events told;
+    told.listening = [&](plumb::endpoint const& where, plumb::multiplexer_kind kind) {
+        signals.deliver_to(server);
+        say(fmt::format("listening on {} ({}, {} thread{})\n", where.to_string(), to_string(kind),
+                        options.threads, options.threads == 1 ? "" : "s"));
+    };
+    told.ended = [&] { signals.block(); };
+    echo_counters const all = server.serve(told);
+    say(fmt::format("served {} connections, {} requests, {} bytes; "
+                    "{} failed, {} reset, {} idle, {} cut off\n",
+                    all.connections, all.requests, all.bytes, all.failed, all.reset, all.idle,
+                    all.cut_off));
+    return success;
+}
+
+/// Adds an option in seconds; refuses what is no time.
+CLI::Option* add_seconds(CLI::App& command, std::string const& name,
+                         std::chrono::nanoseconds& value, std::string const& description) {
+    auto const check = [](std::string& text) {
+        double seconds = -1;
+        bool const is_time =
+            CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 1e9;
+        return is_time ? std::string() : "'" + text + "' is not a number of seconds up to 1e9";
+    };
+    auto const set = [&value](double seconds) {
+        value = std::chrono::ceil<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+    };
+    return command.add_option_function<double>(name, set, description)
+        ->check(CLI::Validator(check, ""))
+        ->type_name("SECONDS");
+}
+
+CLI::App* add_echo(CLI::App& app, echo_options& options) {
+    CLI::App* const echo = app.add_subcommand("echo", "Echo what peers send over TCP");
+    echo->footer("SIGINT and SIGTERM stop it: it accepts no more, finishes what is in flight, and\n"
+                 "prints what it has served. A second signal ends it at once.");
+    echo->add_option("--host", options.host, "Numeric address to listen on")
+        ->type_name("ADDRESS")
+        ->capture_default_str();
+    echo->add_option("--port", options.port, "Port to listen on; 0 lets the system choose")
+        ->check(CLI::Range(0, 65535).description(""))
+        ->type_name("PORT")
+        ->capture_default_str();
+    std::map<std::string, std::optional<plumb::multiplexer_kind>> const kinds{
+        {"best", std::nullopt},
+        {"epoll", plumb::multiplexer_kind::epoll},
+        {"io_uring", plumb::multiplexer_kind::io_uring}};
+    echo->add_option_function<std::string>(
+            "--multiplexer",
+            [&options, kinds](std::string const& name) { options.multiplexer = kinds.at(name); },
+            "How to wait for i/o: best (what works here), epoll or io_uring")
+        ->check(CLI::IsMember({"best", "epoll", "io_uring"}).description(""))
+        ->type_name("NAME")
+        ->default_str("best");
+    echo->add_option("--threads", options.threads, "Loops, each on a thread of its own")
+        ->check(CLI::Range(1, 1024).description(""))
+        ->type_name("N")
+        ->capture_default_str();
+    echo->add_option("--max-connections", options.max_connections,
+                     "Connections served at once, shared out evenly to the threads;\n"
+                     "more wait. 0: no limit")
+        ->check(CLI::NonNegativeNumber.description(""))
+        ->type_name("N")
+        ->capture_default_str();
+    echo->add_option("--max-requests", options.max_requests,
+                     "End after so many echoed messages. 0: never")
+        ->check(CLI::NonNegativeNumber.description(""))
+        ->type_name("N")
+        ->capture_default_str();
+    add_seconds(*echo, "--idle-timeout", options.idle_timeout,
+                "Close a connection on which nothing came or went for so long.\n0: never")
+        ->default_str("0");
+    add_seconds(*echo, "--grace", options.grace,
+                "How long what is in flight may take to end after a stop")
+        ->default_str("5");
+    echo->callback([&options] {
+        if (options.max_connections != 0 && options.max_connections < options.threads) {
+            throw CLI::ValidationError("--max-connections", "each thread needs at least one");
+        }
+    });
+    return echo;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("i/o from the system call to co_await", "plumb");
+    app.set_version_flag("--version", "plumb " PLUMB_VERSION);
+    app.failure_message([](CLI::App const*, CLI::Error const& e) {
+        return fmt::format("plumb: {}\nplumb --help and plumb echo --help tell more.\n", e.what());
+    });
+    echo_options options;
+    CLI::App* const echo = add_echo(app, options);
+    try {
+        app.parse(argc, argv);
+        if (!echo->parsed()) {
+            throw CLI::RequiredError("A subcommand");
+        }
+    } catch (CLI::ParseError const& e) {
+        return app.exit(e) == 0 ? success : usage;
+    }
+    try {
+        return serve_echo(options);
+    } catch (std::exception const& e) {
+        fmt::print(stderr, "plumb echo: {}\n", e.what());
+        return failure;
+    }
+}
