@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds what is measured, with the flags that the measuring needs, and says what it built."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUTPUT = ROOT / "build" / "bench"
+LEAST_CARGO = (1, 85)
+
+# callgrind reads the fourth version of the debug format only.
+FLAGS = "-O3 -DNDEBUG -g -gdwarf-4"
+COMPILERS = {"clang": ("clang-19", "clang++-19"), "gcc": ("gcc", "g++")}
+
+
+class BuildError(Exception):
+    """Why a program is not there; a sentence to print."""
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(command, **options):
+    """Runs quietly; what matters of what it printed is in the error when it fails."""
+    result = subprocess.run(
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
+    if result.returncode != 0:
+        lines = result.stdout.splitlines()
+        signs = re.compile("error:|Error|undefined reference")
+        telling = [line for line in lines if signs.search(line)][:5] or lines[-15:]
+        raise BuildError("\n".join([f"{command[0]} failed:", *telling]))
+    return result.stdout
+
+
+class NativePrograms:
+    """The targets of bench/CMakeLists.txt, built by one compiler."""
+
+    def __init__(self, compiler="clang"):
+        self.folder = OUTPUT / compiler
+        self.c, self.cxx = COMPILERS[compiler]
+
+    def configure(self):
+        for compiler in (self.c, self.cxx):
+            if shutil.which(compiler) is None:
+                raise BuildError(f"there is no {compiler}")
+        progress(f"configuring with {self.cxx}")
+        run(
+            ["cmake", "-S", ROOT, "-B", self.folder, "-G", "Ninja"]
+            + [f"-DCMAKE_C_COMPILER={self.c}", f"-DCMAKE_CXX_COMPILER={self.cxx}"]
+            + ["-DCMAKE_BUILD_TYPE=Release"]
+            + [f"-DCMAKE_C_FLAGS_RELEASE={FLAGS}", f"-DCMAKE_CXX_FLAGS_RELEASE={FLAGS}"]
+            + ["-DPLUMB_BUILD_BENCHMARKS=ON"]
+            + [f"-DPLUMB_{part}=OFF" for part in
+               ("BUILD_TESTS", "BUILD_TOOLS", "BUILD_EXAMPLES", "INSTALL")]
+        )
+
+    def build(self, target):
+        progress(f"building {target} with {self.cxx}")
+        known = run(["cmake", "--build", self.folder, "--target", "help"])
+        if not re.search(rf"^{re.escape(target)}: ", known, re.MULTILINE):
+            raise BuildError(f"{target} is not part of the build (its library is not installed)")
+        run(["cmake", "--build", self.folder, "--target", target])
+
+    def path(self, *parts):
+        return self.folder.joinpath("bench", *parts)
+
+
+def find_cargo():
+    """The first cargo that is new enough, or None."""
+    places = [shutil.which("cargo"), "/usr/bin/cargo"]
+    places += sorted(map(str, pathlib.Path("/usr/lib").glob("rust-*/bin/cargo")), reverse=True)
+    for place in places:
+        if place is None or not os.access(place, os.X_OK):
+            continue
+        text = subprocess.run([place, "--version"], capture_output=True, text=True).stdout
+        version = re.match(r"cargo (\d+)\.(\d+)", text)
+        if version and tuple(map(int, version.groups())) >= LEAST_CARGO:
+            return place
+    return None
+
+
+def cargo_environment(cargo):
+    """A cargo beside its rustc uses that one, and not an older one that comes first in PATH."""
+    folder = str(pathlib.Path(cargo).parent)
+    return {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
+
+
+def build_rust(source):
+    """Builds the crate in `source`, whose binary has the name of the suite."""
+    cargo = find_cargo()
+    if cargo is None:
+        progress(f"there is no cargo {LEAST_CARGO[0]}.{LEAST_CARGO[1]} or newer: installing one")
+        run([ROOT / "tools" / "install_deps", "rust"])
+        cargo = find_cargo()
+    if cargo is None:
+        raise BuildError("there is no cargo that is new enough")
+    progress(f"building {source.relative_to(ROOT)} with {cargo}")
+    folder = OUTPUT / "rust" / source.name
+    run(
+        [cargo, "build", "--release", "--locked", "--target-dir", folder],
+        cwd=source,
+        env=cargo_environment(cargo),
+    )
+    return folder / "release"
+
+
+def python():
+    """The distribution's interpreter, which is built with profile-guided optimisation."""
+    return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+
+
+def python_with(requirements):
+    """An interpreter that has the packages of this file."""
+    folder = OUTPUT / "python"
+    interpreter = folder / "bin" / "python"
+    if not interpreter.exists():
+        progress("making a Python environment")
+        run([python(), "-m", "venv", "--clear", folder])
+    wanted = requirements.read_text().split()
+    installed = run([interpreter, "-m", "pip", "--disable-pip-version-check", "freeze"]).split()
+    if not set(wanted) <= set(installed):
+        progress(f"installing {' '.join(wanted)}")
+        run([interpreter, "-m", "pip", "--disable-pip-version-check", "install", "-r",
+             requirements])
+    return interpreter
