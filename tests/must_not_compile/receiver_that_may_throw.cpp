@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A receiver is called by the multiplexer, through which no exception may pass.
+// expect: constraint
+// expect: no matching function for call to 'connect'
+#include <plumb/io/async_wait.hpp>
+#include <plumb/io/io_operation_connection.hpp>
+
+struct receiver {
+    void set_value(plumb::result<void>&&) {}
+    void set_done() noexcept {}
+};
+
+auto f(plumb::io_multiplexer& m) { return plumb::connect(plumb::async_wait(m, {}), receiver()); }

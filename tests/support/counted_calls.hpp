@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "platform/seam.hpp"
+
+#include <cstdint>
+
+namespace plumb::test {
+
+/// Counts the calls through the seam that i/o is made of, while it lives. One at a time.
+class counted_calls {
+public:
+    counted_calls() noexcept : table_(platform::os()) {
+        inner_ = platform::os();
+        count_ = 0;
+        table_.read = [](native_handle h, handle_kind k, buffer const* b, std::size_t n) noexcept {
+            ++count_;
+            return inner_.read(h, k, b, n);
+        };
+        table_.write = [](native_handle h, handle_kind k, const_buffer const* b,
+                          std::size_t n) noexcept {
+            ++count_;
+            return inner_.write(h, k, b, n);
+        };
+        table_.accept = [](native_handle h) noexcept {
+            ++count_;
+            return inner_.accept(h);
+        };
+        table_.connect = [](native_handle h, endpoint const& e) noexcept {
+            ++count_;
+            return inner_.connect(h, e);
+        };
+        table_.poller_add = [](native_handle p, native_handle h, std::uint64_t key) noexcept {
+            ++count_;
+            return inner_.poller_add(p, h, key);
+        };
+        before_ = platform::replace_seam(&table_);
+    }
+    counted_calls(counted_calls const&) = delete;
+    counted_calls& operator=(counted_calls const&) = delete;
+    ~counted_calls() { platform::replace_seam(before_); }
+
+    [[nodiscard]] std::uint64_t made() const noexcept { return count_; }
+
+private:
+    static inline platform::seam inner_{};
+    static inline std::uint64_t count_ = 0;
+
+    platform::seam table_;
+    platform::seam const* before_ = nullptr;
+};
+
+}  // namespace plumb::test
