@@ -21,7 +21,7 @@ public:
         requires(!std::same_as<E, executor_ref> &&
                  requires(E const& e, std::coroutine_handle<> h) { e.dispatch(h); })
     constexpr executor_ref(E const& target) noexcept
-        : table_(&table_for<E>), target_(&lasting(target)) {
+        : table_(&table_for<E>), target_(lasting(&target)) {
         static_assert(executor<E>);
     }
 
@@ -78,11 +78,11 @@ private:
     }
 
     template <class E>
-    static constexpr E const& lasting(E const& target) noexcept {
+    static constexpr E const* lasting(E const* target) noexcept {
         if constexpr (requires {
-                          { target.lasting() } -> std::same_as<E const&>;
+                          { target->lasting() } -> std::same_as<E const&>;
                       }) {
-            return target.lasting();
+            return &target->lasting();
         } else {
             return target;
         }
