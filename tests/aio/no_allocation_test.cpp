@@ -47,7 +47,8 @@ TEST_P(no_allocation_test, by_handles) {
             if (!got || got.bytes_transferred() == 0) {
                 co_return;
             }
-            (void)co_await pair.second.co_write(const_buffer(memory.data(), got.bytes_transferred()));
+            (void)co_await pair.second.co_write(
+                const_buffer(memory.data(), got.bytes_transferred()));
         }
     };
     auto const one = [&](std::array<std::byte, size>& message) -> task<std::size_t> {

@@ -63,11 +63,13 @@ TEST_P(open_connection_test, gives_a_stream_to_the_peer) {
 }
 
 TEST_P(open_connection_test, refused_names_the_endpoint) {
-    auto const where = listen_socket_handle::listen(endpoint::loopback_v4(0)).value().local().value();
+    auto const where =
+        listen_socket_handle::listen(endpoint::loopback_v4(0)).value().local().value();
     auto const failed = run(attempt(where));
     ASSERT_TRUE(failed);
     EXPECT_EQ(failed->code, std::errc::connection_refused);
-    EXPECT_NE(failed->what.find("cannot connect to " + where.to_string()), std::string::npos) << failed->what;
+    EXPECT_NE(failed->what.find("cannot connect to " + where.to_string()), std::string::npos)
+        << failed->what;
 }
 
 TEST_P(open_connection_test, a_silent_host_fails_at_the_deadline) {

@@ -61,10 +61,11 @@ protected:
     }
     void begin_to_serve() {
         stop_.emplace(executor());
-        async_run(executor(), served_->serve_forever(), stop_->token(), [this](task_result<void>& r) {
-            ended_ = true;
-            failure_ = r.exception();
-        });
+        async_run(executor(), served_->serve_forever(), stop_->token(),
+                  [this](task_result<void>& r) {
+                      ended_ = true;
+                      failure_ = r.exception();
+                  });
     }
     /// Closes, and runs until all has ended.
     void finish() {
@@ -215,7 +216,9 @@ TEST_P(server_test, holds_connections_over_the_limit_back_and_lets_them_in_later
     };
     serve(handle, o);
     int answered = 0;
-    auto const client = [&]() -> task<> { answered += co_await ask(where(), "hello") == "hello" ? 1 : 0; };
+    auto const client = [&]() -> task<> {
+        answered += co_await ask(where(), "hello") == "hello" ? 1 : 0;
+    };
     int left = 9;
     for (int i = 0; i < 9; ++i) {
         async_run(executor(), client(), {}, [&](task_result<void>& r) {
@@ -495,7 +498,8 @@ std::uint64_t thousand_clients(std::uint64_t seed) {
         auto const client = [&](endpoint at, int id) -> task<> {
             auto s = co_await aio::open_connection(at);
             for (int i = 0; i < 3; ++i) {
-                std::string const message(static_cast<std::size_t>(1 + (id * 37 + i * 101) % 300), 'a' + id % 26);
+                std::string const message(static_cast<std::size_t>(1 + (id * 37 + i * 101) % 300),
+                                          'a' + id % 26);
                 co_await s.write(text(message));
                 auto const back = co_await s.read_exactly(message.size());
                 good += back == message ? 1 : 0;
@@ -505,12 +509,13 @@ std::uint64_t thousand_clients(std::uint64_t seed) {
             auto s = co_await aio::start_server(&echo, endpoint::loopback_v4(0));
             int left = clients;
             for (int i = 0; i < clients; ++i) {
-                async_run(context.get_executor(), client(s.local(), i), {}, [&](task_result<void>& r) {
-                    EXPECT_NO_THROW(r.take());
-                    if (--left == 0) {
-                        s.close();
-                    }
-                });
+                async_run(context.get_executor(), client(s.local(), i), {},
+                          [&](task_result<void>& r) {
+                              EXPECT_NO_THROW(r.take());
+                              if (--left == 0) {
+                                  s.close();
+                              }
+                          });
             }
             co_await s.serve_forever();
             EXPECT_EQ(s.count().accepted, static_cast<std::uint64_t>(clients));

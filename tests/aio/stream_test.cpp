@@ -317,7 +317,8 @@ TEST_P(stream_test, write_moves_all_to_a_slow_reader_in_order) {
             if (part.empty()) {
                 break;
             }
-            same = same && std::equal(part.begin(), part.end(), big.begin() + static_cast<std::ptrdiff_t>(got));
+            same = same && std::equal(part.begin(), part.end(),
+                                      big.begin() + static_cast<std::ptrdiff_t>(got));
             got += part.size();
         }
     };
@@ -372,7 +373,8 @@ TEST_P(stream_test, a_reset_in_the_middle_of_a_write_is_told_once) {
     };
     launch(reset());
     auto const f = run(failure_of_write(near(), const_buffer(big)));
-    EXPECT_TRUE(f.code == std::errc::connection_reset || f.code == std::errc::broken_pipe) << f.code.message();
+    EXPECT_TRUE(f.code == std::errc::connection_reset || f.code == std::errc::broken_pipe)
+        << f.code.message();
     ASSERT_TRUE(f.moved);
     EXPECT_LT(*f.moved, big.size());
     EXPECT_EQ(run(failure_of_write(near(), const_buffer(big))).code, std::errc::broken_pipe);
@@ -410,7 +412,9 @@ TEST_P(stream_test, close_cancels_what_is_in_flight) {
     failure read;
     failure write;
     auto const wait_to_read = [&]() -> task<> { read = co_await failure_of_read(near()); };
-    auto const wait_to_write = [&]() -> task<> { write = co_await failure_of_write(near(), const_buffer(big)); };
+    auto const wait_to_write = [&]() -> task<> {
+        write = co_await failure_of_write(near(), const_buffer(big));
+    };
     auto const close = [&]() -> task<> {
         co_await aio::sleep(5ms);
         near().close();
