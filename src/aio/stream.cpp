@@ -125,13 +125,13 @@ void stream::write_eof() { socket_.shutdown_write().value(); }
 io_status write_awaitable::write_rest() noexcept {
     auto const rest = write_request().begin().operator*().skip(static_cast<std::size_t>(outcome()));
     rearm(rest);
-    return start_awaited<action::write>(*env_);
+    return start_awaited<action::write>(waiting(), env());
 }
 
 void write_awaitable::deliver(io_operation& part) noexcept {
     auto& self = static_cast<write_awaitable&>(static_cast<async_write::operation&>(part));
     if (self.go_on(io_status::completed) == io_status::completed) {
-        self.env_->executor.dispatch(self.waiting_).resume();
+        self.env().executor.dispatch(self.waiting()).resume();
     }
 }
 

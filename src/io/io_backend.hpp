@@ -56,13 +56,15 @@ protected:
     [[nodiscard]] io_multiplexer& owner() const noexcept { return owner_; }
 
     using action = io_operation::action;
-    static action what(io_operation const& op) noexcept { return op.action_; }
+    static action what(io_operation const& op) noexcept { return op.state_.what; }
     static handle_slot* slot(io_operation const& op) noexcept { return op.slot_; }
     static buffers const& read_request(io_operation const& op) noexcept { return op.request_.read; }
     static const_buffers const& write_request(io_operation const& op) noexcept {
         return op.request_.write;
     }
-    static bool never_waits(io_operation const& op) noexcept { return op.limit_.is_zero(); }
+    static bool never_waits(io_operation const& op) noexcept {
+        return op.state_.limited && op.limit_.is_zero();
+    }
     static void set_block(io_operation& op, buffer block) noexcept { op.request_.read = block; }
     static endpoint const& peer(io_operation const& op) noexcept { return *op.request_.peer; }
 
@@ -74,6 +76,11 @@ protected:
     /// Does an operation's i/o directly, and notes what that tells of the slot's readiness.
     inline outcome try_now(io_operation& op) noexcept;
     inline void check_driver() noexcept;
+
+    /// Whether a coroutine waits, without a deadline, to read into one buffer; and the steps of such an operation.
+    static inline bool awaited_simple_read(io_operation const& op) noexcept;
+    static inline outcome try_simple_read(io_operation& op, handle_slot& s) noexcept;
+    inline void settle_awaited(io_operation& op, outcome o) noexcept;
 
     /// A pending operation is over: delivers it.
     inline void settle(io_operation& op, outcome o) noexcept;

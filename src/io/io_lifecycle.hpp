@@ -51,7 +51,7 @@ template <io_operation::action A>
 
 [[gnu::always_inline]] inline std::int64_t io_multiplexer::try_now(io_operation& op) noexcept {
     using action = io_operation::action;
-    switch (op.action_) {
+    switch (op.state_.what) {
     case action::read:
         return try_now<action::read>(op, *op.slot_);
     case action::read_pooled:
@@ -66,10 +66,13 @@ template <io_operation::action A>
 /// Readiness after a read: gone after EAGAIN, and after a short read where that proves that nothing is left.
 inline void io_multiplexer::note_read(handle_slot& s, std::int64_t done, std::size_t wanted,
                                       std::size_t count) noexcept {
-    bool const nothing_left =
-        done > 0 ? static_cast<std::size_t>(done) < wanted && (s.ready & platform::hung_up) == 0 &&
-                       count <= platform::most_buffers
-                 : done == platform::failed_with(std::errc::resource_unavailable_try_again);
+    bool nothing_left = false;
+    if (done > 0) [[likely]] {
+        nothing_left = static_cast<std::size_t>(done) < wanted &&
+                       (s.ready & platform::hung_up) == 0 && count <= platform::most_buffers;
+    } else {
+        nothing_left = done == platform::failed_with(std::errc::resource_unavailable_try_again);
+    }
     if (nothing_left) {
         s.ready &= ~static_cast<std::uint32_t>(platform::readable);
     }
@@ -79,7 +82,7 @@ template <io_operation::action A>
 [[gnu::always_inline]] inline std::int64_t io_multiplexer::start_io(io_operation& op,
                                                                     handle_slot& s) noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
-    bool const reading = A == io_operation::action::accept ? reads(op.action_) : reads(A);
+    bool const reading = A == io_operation::action::accept ? reads(op.state_.what) : reads(A);
     io_operation*& waiting = reading ? s.reader : s.writer;
     if (waiting != nullptr) [[unlikely]] {
         return platform::failed_with(std::errc::device_or_resource_busy);
@@ -107,7 +110,7 @@ template <io_operation::action A>
 
 inline std::int64_t io_multiplexer::start_io(io_operation& op) noexcept {
     using action = io_operation::action;
-    switch (op.action_) {
+    switch (op.state_.what) {
     case action::read:
         return start_io<action::read>(op, *op.slot_);
     case action::read_pooled:
@@ -122,10 +125,9 @@ inline std::int64_t io_multiplexer::start_io(io_operation& op) noexcept {
 inline io_status io_multiplexer::begin(io_operation& op) noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
     op.ending_ = io_operation::ending::natural;
-    bool const waits = op.action_ == io_operation::action::wait;
+    bool const waits = op.state_.what == io_operation::action::wait;
     auto outcome = waits ? again : start_io(op);
-    // A wait without end is queued too: the multiplexer knows all that waits for it.
-    if (outcome == again && (waits || !op.limit_.is_infinite())) {
+    if (outcome == again && op.state_.limited) {
         outcome = begin_limit(op);
     }
     if (outcome != again) {
@@ -133,35 +135,53 @@ inline io_status io_multiplexer::begin(io_operation& op) noexcept {
         return io_status::completed;
     }
     op.clear();
-    op.phase_ = io_operation::phase::pending;
+    op.state_.now = io_operation::phase::pending;
     ++pending_;
     return io_status::pending;
 }
 
 inline void io_multiplexer::disarm(io_operation& op) noexcept {
-    if (op.queued()) {
+    if (op.state_.limited && op.queued()) {
         (op.limit_.is_system() ? system_timers_ : steady_timers_).erase(op);
     }
 }
 
 inline void io_multiplexer::enqueue(io_operation& op) noexcept {
-    op.phase_ = io_operation::phase::queued;
+    op.state_.now = io_operation::phase::queued;
     op.queue_ = {queue_tail_, nullptr};
     (queue_tail_ != nullptr ? queue_tail_->queue_.next : queue_head_) = &op;
     queue_tail_ = &op;
 }
 
 inline void io_multiplexer::deliver(io_operation& op) noexcept {
-    op.phase_ = io_operation::phase::done;
+    if (!op.state_.told) {
+        return deliver_awaited(op);
+    }
+    op.state_.now = io_operation::phase::done;
     ++counters_.completions;
     op.deliver_(op);
 }
 
+inline void io_multiplexer::deliver_awaited(io_operation& op) noexcept {
+    op.state_.now = io_operation::phase::done;
+    ++counters_.completions;
+    auto const waiting = std::coroutine_handle<>::from_address(op.waiting_);
+    op.env_->executor.dispatch(waiting).resume();
+}
+
+/// As `settle`, of an operation that has no deadline and that a coroutine waits for, with a result of its i/o.
+inline void io_multiplexer::settle_awaited(io_operation& op, std::int64_t outcome) noexcept {
+    op.leave();
+    op.outcome_ = outcome;
+    --pending_;
+    deliver_awaited(op);
+}
+
 inline void io_multiplexer::settle(io_operation& op, std::int64_t outcome) noexcept {
-    if (op.queued()) [[unlikely]] {
+    if (op.state_.limited) [[unlikely]] {
         return settle_limited(op, outcome);  // at the end, so that others save no registers for it
     }
-    op.unregister();
+    op.leave();
     op.settle_outcome(outcome);
     --pending_;
     deliver(op);
@@ -169,6 +189,22 @@ inline void io_multiplexer::settle(io_operation& op, std::int64_t outcome) noexc
 
 [[gnu::always_inline]] inline io_backend::outcome io_backend::try_now(io_operation& op) noexcept {
     return owner_.try_now(op);
+}
+
+inline bool io_backend::awaited_simple_read(io_operation const& op) noexcept {
+    return op.state_.plainly(action::read, io_operation::phase::pending) &&
+           op.request_.read.is_single();
+}
+
+inline io_backend::outcome io_backend::try_simple_read(io_operation& op, handle_slot& s) noexcept {
+    buffers const& b = op.request_.read;
+    auto const done = platform::os().read(s.native, s.kind, b.native_array(), 1);
+    io_multiplexer::note_read(s, done, b.bytes(), 1);
+    return done;
+}
+
+inline void io_backend::settle_awaited(io_operation& op, outcome o) noexcept {
+    owner_.settle_awaited(op, o);
 }
 
 inline void io_backend::check_driver() noexcept { owner_.check_driver(); }

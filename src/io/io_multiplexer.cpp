@@ -84,14 +84,14 @@ io_multiplexer::~io_multiplexer() {
         while (timers->first() != nullptr) {
             io_operation& op = static_cast<io_operation&>(*timers->first());
             disarm(op);
-            op.phase_ = io_operation::phase::done;
+            op.state_.now = io_operation::phase::done;
             op.outcome_ = platform::failed_with(std::errc::operation_canceled);
         }
     }
     while (queue_head_ != nullptr) {
         io_operation& op = *queue_head_;
         unqueue(op);
-        op.phase_ = io_operation::phase::done;
+        op.state_.now = io_operation::phase::done;
     }
     drop_posted();
 }
@@ -144,6 +144,22 @@ bool io_multiplexer::idle() const noexcept {
     return pending_ == 0 && posted_here_.empty() && outside_work_.load() == 0 && posted_.empty();
 }
 
+multiplexer_counters io_multiplexer::counters() const noexcept {
+    auto counted = counters_;
+    counted.completions += taken_at_once();
+    return counted;
+}
+
+/// How many of the turn's operations a coroutine took at once: the budget counts them.
+std::uint64_t io_multiplexer::taken_at_once() const noexcept {
+    return synchronous_completions_per_turn - budget_;
+}
+
+void io_multiplexer::renew_budget() noexcept {
+    counters_.completions += taken_at_once();
+    budget_ = synchronous_completions_per_turn;
+}
+
 // Operations.
 
 std::int64_t io_multiplexer::try_pooled(io_operation& op) noexcept {
@@ -171,10 +187,10 @@ std::int64_t io_multiplexer::begin_limit(io_operation& op) noexcept {
         (op.limit_.is_system() ? system_timers_ : steady_timers_).insert(op, due);
         return platform::failed_with(std::errc::resource_unavailable_try_again);
     }
-    if (op.action_ == io_operation::action::wait) {
+    if (op.state_.what == io_operation::action::wait) {
         return 0;
     }
-    op.phase_ = io_operation::phase::pending;
+    op.state_.now = io_operation::phase::pending;
     op.ending_ = io_operation::ending::timed_out;
     return backend_->cancel(op);
 }
@@ -196,12 +212,15 @@ void io_multiplexer::unqueue(io_operation& op) noexcept {
 
 void io_multiplexer::settle_limited(io_operation& op, std::int64_t outcome) noexcept {
     disarm(op);
-    settle(op, outcome);
+    op.leave();
+    op.settle_outcome(outcome);
+    --pending_;
+    deliver(op);
 }
 
 void io_backend::settle_later(io_operation& op, outcome o) noexcept {
     owner_.disarm(op);
-    op.unregister();
+    op.leave();
     op.settle_outcome(o);
     owner_.enqueue(op);
 }
@@ -212,13 +231,13 @@ void io_multiplexer::end_early(io_operation& op, io_operation::ending why) noexc
     }
     op.ending_ = why;
     disarm(op);
-    auto const outcome = op.action_ == io_operation::action::wait
+    auto const outcome = op.state_.what == io_operation::action::wait
                              ? platform::failed_with(std::errc::operation_canceled)
                              : backend_->cancel(op);
     if (outcome == platform::failed_with(std::errc::resource_unavailable_try_again)) {
         return;
     }
-    op.unregister();
+    op.leave();
     op.settle_outcome(outcome);
     enqueue(op);
 }
@@ -263,13 +282,13 @@ int io_multiplexer::expire_timers(int max_items, std::int64_t end) noexcept {
         while (timers.first() != nullptr && timers.first()->due() <= now &&
                !reached(count, max_items) && !past(end)) {
             io_operation& op = static_cast<io_operation&>(*timers.first());
-            if (op.action_ == io_operation::action::wait) {
+            if (op.state_.what == io_operation::action::wait) {
                 settle(op, 0);
                 ++count;
                 continue;
             }
             end_early(op, io_operation::ending::timed_out);
-            if (op.phase_ == io_operation::phase::queued) {
+            if (op.state_.now == io_operation::phase::queued) {
                 unqueue(op);
                 deliver(op);
                 ++count;
@@ -323,7 +342,7 @@ result<int> io_multiplexer::expire(int max_items, std::int64_t end) noexcept {
 
 result<int> io_multiplexer::complete(int max_items, std::int64_t end) noexcept {
     driving const here(*this);
-    budget_ = synchronous_completions_per_turn;
+    renew_budget();
     int count = 0;
     // Where the number is bounded, what is queued and what is ready take turns at being first.
     bool const ready_first = max_items >= 0 && first_stage_++ % 2 != 0;
@@ -369,7 +388,7 @@ result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
     bool const bounded = !limit.is_infinite();
     std::int64_t const end = bounded ? end_of(limit) : no_end;
     for (;;) {
-        budget_ = synchronous_completions_per_turn;
+        renew_budget();
         int count = 0;
         // Where the number is bounded, each stage is the first in turn, so that none starves.
         unsigned const first = max_items < 0 ? 0 : first_stage_++;

@@ -12,12 +12,16 @@
 namespace plumb {
 
 io_operation::io_operation(io_operation&& idle) noexcept
-    : deliver_(idle.deliver_),
+    : timer_node(unmarked()),
+      deliver_(idle.deliver_),
       target_(idle.target_),
       multiplexer_(idle.multiplexer_),
       request_(idle.request_),
-      limit_(idle.limit_),
-      action_(idle.action_) {
+      state_(idle.state_) {
+    if (state_.limited) {
+        limit_ = idle.limit_;
+        mark_unqueued();
+    }
     require(!idle.started(),
             "an i/o operation was moved after its start: it is pinned until set_done");
 }
@@ -39,10 +43,10 @@ pooled_buffer io_operation::take_block() noexcept {
 }
 
 void io_operation::drop_untaken() noexcept {
-    if (phase_ != phase::done || outcome_ < 0) {
+    if (state_.now != phase::done || outcome_ < 0) {
         return;
     }
-    if (action_ == action::accept) {
+    if (state_.what == action::accept) {
         platform::os().close(take_outcome());
     } else {
         (void)take_block();
@@ -77,9 +81,12 @@ bool io_operation::attach() noexcept {
     return true;
 }
 
+inline void io_operation::require_idle() const noexcept {
+    require(!started(), "an i/o operation was started twice: reset it once it is completed");
+}
+
 inline io_status io_operation::begin() noexcept {
-    require(phase_ == phase::idle,
-            "an i/o operation was started twice: reset it once it is completed");
+    require_idle();
     if (!bind()) {
         return io_status::completed;
     }
@@ -96,124 +103,128 @@ io_status io_operation::start_queued() noexcept {
     return status;
 }
 
+/// It waits for its i/o or deadline.
+inline io_status io_operation::pend(io_multiplexer& m, io_env const& env) noexcept {
+    state_.now = phase::pending;
+    ++m.pending_;
+    env.stop.watch(*this, &io_operation::on_stop);
+    return io_status::pending;
+}
+
 /// Of what completed at once: taken by the awaiter, unless the turn's budget is used up.
-inline io_status io_operation::complete_now() noexcept {
-    io_multiplexer& m = *multiplexer_;
-    if (--m.budget_ < 0) [[unlikely]] {
-        ++m.pending_;
-        m.enqueue(*this);
-        return io_status::pending;
+inline io_status io_operation::complete_now(io_multiplexer& m) noexcept {
+    if (m.budget_-- == 0) [[unlikely]] {
+        return complete_later();
     }
-    ++m.counters_.completions;
-    phase_ = phase::done;
+    state_.now = phase::done;
     return io_status::completed;
 }
 
-// The way of every await: one function for each of the actions that servers repeat, with no call between the
-// coroutine and the system call. What only has to wait leaves here.
+io_status io_operation::complete_later() noexcept {
+    multiplexer_->budget_ = 0;
+    ++multiplexer_->pending_;
+    multiplexer_->enqueue(*this);
+    return io_status::pending;
+}
+
+// The way of every await. What servers do all the time is here, with no call between the coroutine and the system
+// call: a read that has to wait, and a write that need not. All else leaves, so that no register is saved for it.
 template <io_operation::action A>
-io_status io_operation::start_awaited(io_env const& env) noexcept {
+io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env const& env) noexcept {
     if (env.stop.stop_requested()) [[unlikely]] {
         return refuse();
     }
-    require(phase_ == phase::idle,
-            "an i/o operation was started twice: reset it once it is completed");
-    if (A == action::accept && target_ == nullptr) {
-        return wait_awaited(env);
-    }
-    handle_slot* const s = target_->slot_;
-    if (s == nullptr) [[unlikely]] {
-        return attach_and_start<A>(env);
-    }
+    waiting_ = waiting.address();
+    env_ = &env;
     if constexpr (A == action::read || A == action::read_pooled) {
-        io_multiplexer* const m = s->multiplexer;
-        bool const only_waits = (s->ready & platform::readable) == 0 &&
-                                (s->watched & platform::readable) != 0 && s->reader == nullptr &&
-                                !request_.read.empty() && limit_.is_infinite();
-        // No call in here, so that no register has to be saved.
-        if (only_waits && m->driven_here()) [[likely]] {
-            slot_ = s;
-            multiplexer_ = m;
-            ending_ = ending::natural;
-            s->reader = this;
-            phase_ = phase::pending;
-            ++m->pending_;
-            env.stop.watch(*this, &io_operation::on_stop);
-            return io_status::pending;
+        handle_slot* const s = target_->slot_;
+        if (s != nullptr && s->only_waits(platform::readable) && s->reader == nullptr &&
+            state_.plainly(A, phase::idle) && !request_.read.empty()) [[likely]] {
+            io_multiplexer& m = *s->multiplexer;
+            if (m.driven_here()) [[likely]] {
+                slot_ = s;
+                multiplexer_ = &m;
+                ending_ = ending::natural;
+                s->reader = this;
+                return pend(m, env);
+            }
         }
     }
-    return start_now<A>(*s, env);
+    if constexpr (A == action::write) {
+        handle_slot* const s = target_->slot_;
+        if (s != nullptr && (s->ready & platform::writable) != 0 && s->writer == nullptr &&
+            state_.plainly(A, phase::idle) && request_.write.is_single() && !request_.write.empty())
+            [[likely]] {
+            io_multiplexer& m = *s->multiplexer;
+            if (m.driven_here()) [[likely]] {
+                slot_ = s;
+                multiplexer_ = &m;
+                outcome_ =
+                    platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
+                if (outcome_ != platform::failed_with(std::errc::resource_unavailable_try_again))
+                    [[likely]] {
+                    return complete_now(*multiplexer_);
+                }
+                slot_->ready &= ~std::uint32_t{platform::writable};
+            }
+        }
+    }
+    return start_otherwise<A>();
 }
 
 template <io_operation::action A>
-[[gnu::noinline]] io_status io_operation::start_now(handle_slot& s, io_env const& env) noexcept {
+[[gnu::noinline]] io_status io_operation::start_otherwise() noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
-    slot_ = &s;
-    io_multiplexer* const m = s.multiplexer;
-    multiplexer_ = m;
-    require(m != nullptr, "an i/o operation was started on a handle whose multiplexer is gone");
-    m->check_driver();
-    ending_ = ending::natural;
-    auto outcome = m->start_io<A>(*this, s);
-    if (outcome == again) {
-        if (!limit_.is_infinite()) [[unlikely]] {
-            outcome = m->begin_limit(*this);
-        }
-        if (outcome == again) {
-            phase_ = phase::pending;
-            ++m->pending_;
-            env.stop.watch(*this, &io_operation::on_stop);
-            return io_status::pending;
-        }
-    }
-    settle_outcome(outcome);
-    return complete_now();
-}
-
-template <io_operation::action A>
-[[gnu::noinline]] io_status io_operation::attach_and_start(io_env const& env) noexcept {
-    if (!attach()) {
-        phase_ = phase::done;
+    require_idle();
+    if (!bind()) {
+        state_.now = phase::done;
         return io_status::completed;
     }
-    return start_now<A>(*slot_, env);
-}
-
-io_status io_operation::wait_awaited(io_env const& env) noexcept {
-    multiplexer_->check_driver();
-    if (multiplexer_->begin(*this) == io_status::pending) {
-        env.stop.watch(*this, &io_operation::on_stop);
-        return io_status::pending;
+    io_multiplexer& m = *multiplexer_;
+    m.check_driver();
+    ending_ = ending::natural;
+    auto outcome = state_.what == action::wait ? again : m.start_io<A>(*this, *slot_);
+    if (outcome == again && state_.limited) {
+        outcome = m.begin_limit(*this);
     }
-    return complete_now();
+    if (outcome == again) {
+        return pend(m, *env_);
+    }
+    settle_outcome(outcome);
+    return complete_now(m);
 }
 
 io_status io_operation::refuse() noexcept {
     outcome_ = platform::failed_with(std::errc::operation_canceled);
-    phase_ = phase::done;
+    state_.now = phase::done;
     return io_status::completed;
 }
 
-template io_status io_operation::start_awaited<io_operation::action::read>(io_env const&) noexcept;
+template io_status io_operation::start_awaited<io_operation::action::read>(std::coroutine_handle<>,
+                                                                           io_env const&) noexcept;
 template io_status
-io_operation::start_awaited<io_operation::action::read_pooled>(io_env const&) noexcept;
-template io_status io_operation::start_awaited<io_operation::action::write>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::read_pooled>(std::coroutine_handle<>,
+                                                               io_env const&) noexcept;
+template io_status io_operation::start_awaited<io_operation::action::write>(std::coroutine_handle<>,
+                                                                            io_env const&) noexcept;
 template io_status
-io_operation::start_awaited<io_operation::action::accept>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::accept>(std::coroutine_handle<>,
+                                                          io_env const&) noexcept;
 
 io_status io_operation::poll_now() noexcept {
-    if (phase_ == phase::pending) {
+    if (state_.now == phase::pending) {
         multiplexer_->check_driver();
         auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
-        auto const outcome = action_ == action::wait ? again : multiplexer_->backend_->poll(*this);
+        auto const outcome =
+            state_.what == action::wait ? again : multiplexer_->backend_->poll(*this);
         if (outcome != again) {
             multiplexer_->settle(*this, outcome);
             return io_status::completed;
         }
-        if (!limit_.is_infinite() && queued()) {
+        if (state_.limited && queued()) {
             auto const& os = platform::os();
             if (due() <= (limit_.is_system() ? os.system_now() : os.steady_now())) {
-                if (action_ == action::wait) {
+                if (state_.what == action::wait) {
                     multiplexer_->settle(*this, 0);
                     return io_status::completed;
                 }
@@ -221,16 +232,16 @@ io_status io_operation::poll_now() noexcept {
             }
         }
     }
-    if (phase_ == phase::queued) {
+    if (state_.now == phase::queued) {
         multiplexer_->unqueue(*this);
         multiplexer_->deliver(*this);
         return io_status::completed;
     }
-    return phase_ == phase::done ? io_status::completed : io_status::pending;
+    return state_.now == phase::done ? io_status::completed : io_status::pending;
 }
 
 void io_operation::cancel() noexcept {
-    if (phase_ == phase::pending) {
+    if (state_.now == phase::pending) {
         multiplexer_->check_driver();
         multiplexer_->end_early(*this, ending::canceled);
     }
@@ -241,25 +252,25 @@ void io_operation::on_stop(stop_callback_link& node) noexcept {
 }
 
 void io_operation::rearm() noexcept {
-    require(phase_ == phase::done || phase_ == phase::idle,
+    require(state_.now == phase::done || state_.now == phase::idle,
             "an i/o operation was reset before it was completed");
-    phase_ = phase::idle;
+    state_.now = phase::idle;
 }
 
 void io_operation::abandon() noexcept {
     multiplexer_->check_driver();
-    if (phase_ == phase::pending) {
-        unregister();
+    if (state_.now == phase::pending) {
+        leave();
         multiplexer_->end_early(*this, ending::canceled);
-        if (phase_ == phase::pending) {
+        if (state_.now == phase::pending) {
             outcome_ = multiplexer_->backend_->await_end(*this);
             --multiplexer_->pending_;
-            phase_ = phase::done;
+            state_.now = phase::done;
             return;
         }
     }
     multiplexer_->unqueue(*this);
-    phase_ = phase::done;
+    state_.now = phase::done;
 }
 
 }  // namespace plumb

@@ -8,6 +8,7 @@
 #include <array>
 #include <climits>
 #include <new>
+#include <span>
 
 // Readiness of a slot: optimistic at first, cleared by EAGAIN, and by a short read where that proves that nothing is
 // left; set again by the poller. Once hung up it is never cleared, because no further event may come.
@@ -81,7 +82,7 @@ public:
         slots_.for_each([this](readiness_slot& s) {
             cancel_all(s);
             s.multiplexer = nullptr;
-            s.watched = 0;
+            s.ready = s.watched = 0;
         });
         platform::os().close_poller(poller_);
         slots_.retire();
@@ -146,13 +147,16 @@ public:
         auto const room =
             bounded ? std::min(events.size(), static_cast<std::size_t>(max_items)) : events.size();
         auto const count = platform::os().poller_wait(poller_, events.data(), room, timeout);
-        // Each event can end two operations; beyond the bound they are queued.
-        int left = bounded ? max_items : INT_MAX;
-        int const before = left;
-        for (outcome i = 0; i < count; ++i) {
-            handle_event(events[static_cast<std::size_t>(i)], left);
+        if (count < 0) {
+            return count;
         }
-        return count < 0 ? count : before - left;
+        // Each event can end two operations; beyond the bound the second is queued.
+        int const before = (bounded ? max_items : INT_MAX) - static_cast<int>(count);
+        int const outer = std::exchange(spare_, before);
+        for (auto const& event : std::span(events.data(), static_cast<std::size_t>(count))) {
+            handle_event(event);
+        }
+        return count + before - std::exchange(spare_, outer);
     }
 
     void wake() noexcept override { platform::os().poller_wake(poller_); }
@@ -166,38 +170,56 @@ private:
         (reads(what(op)) ? s.reader : s.writer) = nullptr;
     }
 
-    void handle_event(platform::poll_event const& event, int& left) noexcept {
-        readiness_slot* const s = slots_.find(event.key);
+    void handle_event(platform::poll_event const& event) noexcept {
+        readiness_slot* const s = slots_.find(event.key());
         if (s == nullptr) [[unlikely]] {
+            ++spare_;
             return;
         }
-        s->ready |= event.ready;
-        bool const may_write = (event.ready & platform::writable) != 0 && s->writer != nullptr;
-        if ((event.ready & platform::readable) != 0 && s->reader != nullptr) {
-            finish(s->reader, left);
+        std::uint32_t const ready = s->ready |= platform::implied(event.ready());
+        io_operation* const reader = s->reader;
+        // What servers do all the time: a coroutine waits, without a deadline, to read into one buffer.
+        if (reader != nullptr && s->writer == nullptr && (ready & platform::readable) != 0 &&
+            awaited_simple_read(*reader)) [[likely]] {
+            auto const done = try_simple_read(*reader, *s);
+            if (done != again) [[likely]] {
+                s->reader = nullptr;
+                return settle_awaited(*reader, done);
+            }
+            ++spare_;
+            return;
         }
-        if (may_write) [[unlikely]] {
+        handle_any(event.key(), *s);
+    }
+
+    [[gnu::noinline]] void handle_any(std::uint64_t key, readiness_slot& s) noexcept {
+        ++spare_;
+        bool const may_write = (s.ready & platform::writable) != 0 && s.writer != nullptr;
+        if ((s.ready & platform::readable) != 0 && s.reader != nullptr) {
+            finish(s.reader);
+        }
+        if (may_write) {
             // The reader's receiver may have closed the handle.
-            readiness_slot* const still = slots_.find(event.key);
+            readiness_slot* const still = slots_.find(key);
             if (still != nullptr && still->writer != nullptr) {
-                finish(still->writer, left);
+                finish(still->writer);
             }
         }
     }
 
     /// Does the i/o that waits, if it can be done.
-    [[gnu::always_inline]] void finish(io_operation*& waiting, int& left) noexcept {
+    void finish(io_operation*& waiting) noexcept {
         io_operation& op = *waiting;
         auto const done = try_now(op);
         if (done == again) {
             return;
         }
         waiting = nullptr;
-        if (left == 0) [[unlikely]] {
+        if (spare_ == 0) {
             settle_later(op, done);
             return;
         }
-        --left;
+        --spare_;
         settle(op, done);
     }
 
@@ -239,6 +261,8 @@ private:
 
     native_handle poller_;
     table& slots_;
+    // How many more operations than there are events left may be settled this turn.
+    int spare_ = 0;
 };
 
 }  // namespace

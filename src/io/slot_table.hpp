@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace plumb {
 
@@ -19,7 +20,15 @@ namespace plumb {
 template <class Slot>
 class slot_table {
 public:
-    static slot_table* make() noexcept { return new (std::nothrow) slot_table; }
+    /// @return one with room for some slots, or null when there is no memory
+    static slot_table* make() noexcept {
+        auto* const made = new (std::nothrow) slot_table;
+        if (made != nullptr && !made->grow()) {
+            made->retire();
+            return nullptr;
+        }
+        return made;
+    }
 
     /// @return a fresh slot, or null when there is no memory
     Slot* take() noexcept {
@@ -37,7 +46,7 @@ public:
     /// The slot names nothing any more.
     void give_back(Slot& slot) noexcept {
         entry& e = entry_of(slot);
-        e.key = (e.key + one_generation) & key_mask;
+        e.key = next_use(e.key);
         e.in_use = false;
         e.next_free = free_;
         free_ = &e;
@@ -48,7 +57,7 @@ public:
         return entry_of(const_cast<Slot&>(slot)).key;
     }
 
-    /// @return the slot, or null when that use of it is over
+    /// @return the slot, or null when that use of it is over; so for 0, which is no slot's key
     [[nodiscard]] Slot* find(std::uint64_t key) noexcept {
         entry& e = entry_at(key);
         return e.key == key ? &e.slot : nullptr;
@@ -97,7 +106,16 @@ private:
 
     [[nodiscard]] entry& entry_at(std::uint64_t key) const noexcept {
         auto const index = static_cast<std::uint32_t>(key);
-        return chunks_[index / chunk_size]->entries[index % chunk_size];
+        chunk* const c = chunks_[index / chunk_size];
+        if (c == nullptr) {
+            std::unreachable();
+        }
+        return c->entries[index % chunk_size];
+    }
+
+    [[nodiscard]] static std::uint64_t next_use(std::uint64_t key) noexcept {
+        std::uint64_t const next = (key + one_generation) & key_mask;
+        return next < one_generation ? next + one_generation : next;
     }
 
     ~slot_table() {
@@ -142,7 +160,7 @@ private:
         for (std::uint32_t i = chunk_size; i-- > 0;) {
             entry& e = added->entries[i];
             e.table = this;
-            e.key = size_ + i;
+            e.key = one_generation | (size_ + i);
             e.next_free = free_;
             free_ = &e;
         }

@@ -6,6 +6,8 @@
 #include <plumb/handle/endpoint.hpp>
 #include <plumb/handle/native_handle.hpp>
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
@@ -32,17 +34,43 @@ inline constexpr std::int64_t forever = -1;
 enum readiness : std::uint32_t {
     readable = 1,
     writable = 4,
-    /// The peer has sent its last byte, hung up, or there is an error: no later event will come for it.
-    hung_up = 8,
+    /// There is an error, the peer has hung up, or has sent its last byte.
+    failed = 8,
+    disconnected = 0x10,
+    read_ended = 0x2000,
+    /// After any of these no later event will come.
+    hung_up = failed | disconnected | read_ended,
 };
+
+/// With what each of them implies: reads that end or fail don't wait.
+[[nodiscard]] constexpr std::uint32_t implied(std::uint32_t ready) noexcept {
+    if ((ready & hung_up) != 0) [[unlikely]] {
+        ready |= readable | ((ready & (failed | disconnected)) != 0 ? writable : 0u);
+    }
+    return ready;
+}
 
 /// How many buffers one call takes at most; of a longer list it moves the first.
 inline constexpr std::size_t most_buffers = 1024;
 
-struct poll_event {
-    std::uint64_t key;
-    std::uint32_t ready;
+/// In 12 bytes, as some kernels write it.
+class poll_event {
+public:
+    poll_event() noexcept {}  // NOLINT: to be filled
+    poll_event(std::uint64_t key, std::uint32_t ready) noexcept
+        : ready_(ready), key_(std::bit_cast<words>(key)) {}
+
+    [[nodiscard]] std::uint32_t ready() const noexcept { return ready_; }
+    [[nodiscard]] std::uint64_t key() const noexcept { return std::bit_cast<std::uint64_t>(key_); }
+
+private:
+    using words = std::array<std::uint32_t, 2>;
+    std::uint32_t ready_;
+    words key_;
 };
+
+/// The key of a wake-up, where it is reported as an event.
+inline constexpr std::uint64_t no_key = 0;
 
 enum class socket_option : std::uint8_t {
     no_delay,
@@ -87,12 +115,13 @@ struct seam {
     /// @return the readiness, 0 at the time-out
     outcome (*await_ready)(native_handle, std::uint32_t what, std::int64_t timeout) noexcept;
 
-    /// A poller reports each change of readiness once, and when a descriptor is added what it is ready for.
+    /// A poller reports each change of readiness once, and when a descriptor is added what it is ready for; not all
+    /// that is `implied`. Keys are not `no_key`.
     outcome (*open_poller)() noexcept;
     void (*close_poller)(native_handle poller) noexcept;
     outcome (*poller_add)(native_handle poller, native_handle, std::uint64_t key) noexcept;
     outcome (*poller_remove)(native_handle poller, native_handle) noexcept;
-    /// Blocks until there are events, a wake-up, or the time-out. A wake-up is no event.
+    /// Blocks until there are events, a wake-up, or the time-out. A wake-up may be an event with `no_key`.
     /// @return the number of events
     outcome (*poller_wait)(native_handle poller, poll_event*, std::size_t capacity,
                            std::int64_t timeout) noexcept;

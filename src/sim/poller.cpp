@@ -19,7 +19,7 @@ std::uint32_t readiness_of(std::uint32_t state) noexcept {
         ready |= platform::writable;
     }
     if ((state & (read_ended | hung_up | failed)) != 0) {
-        ready |= platform::hung_up;
+        ready |= platform::read_ended;
     }
     return ready;
 }

@@ -363,8 +363,8 @@ struct simulated_system::calls {
         simulated_system& s = here();
         auto const count = s.wait(p, events, capacity, timeout);
         for (outcome i = 0; i < count; ++i) {
-            s.mix(events[i].key);
-            s.mix(events[i].ready);
+            s.mix(events[i].key());
+            s.mix(events[i].ready());
         }
         return s.note(wait_call, p, count);
     }

@@ -595,7 +595,7 @@ TEST(world, is_the_same_on_every_machine) {
         std::array<platform::poll_event, 4> events;
         auto const count = os.poller_wait(poller, events.data(), events.size(), 2'000'000'000);
         for (platform::outcome i = 0; i < count; ++i) {
-            auto const h = static_cast<native_handle>(events[static_cast<std::size_t>(i)].key);
+            auto const h = static_cast<native_handle>(events[static_cast<std::size_t>(i)].key());
             const_buffer const out(text.data(), text.size());
             buffer const in(memory.data(), memory.size());
             os.write(h, handle_kind::stream_socket, &out, 1);

@@ -82,6 +82,11 @@ public:
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
         return read_.await_suspend(h, env);
     }
+    static constexpr bool takes_env_from_promise = true;
+    template <carries_env Promise>
+    bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+        return await_suspend(h, h.promise().env());
+    }
     bytes await_resume() {
         if (!from_.kept_.empty()) [[unlikely]] {
             return from_.take(most_);
@@ -111,11 +116,19 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-        waiting_ = h;
-        env_ = &env;
-        return go_on(start_awaited<action::write>(env)) == io_status::pending;
+        if (go_on(start_awaited<action::write>(h, env)) == io_status::completed) {
+            return false;
+        }
+        tell(&write_awaitable::deliver);
+        return true;
+    }
+    static constexpr bool takes_env_from_promise = true;
+    template <carries_env Promise>
+    bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+        return await_suspend(h, h.promise().env());
     }
     void await_resume() const {
+        assume_done();
         if (outcome() < 0) [[unlikely]] {
             fail();
         }
@@ -124,9 +137,7 @@ public:
 private:
     friend stream;
     write_awaitable(stream_socket_handle& to, const_buffer data, deadline limit) noexcept
-        : operation(async_write(to, data, limit), &write_awaitable::deliver),
-          left_(data.size()),
-          all_(data.size()) {}
+        : operation(async_write(to, data, limit), nullptr), left_(data.size()), all_(data.size()) {}
 
     /// Goes on while parts are written at once.
     io_status go_on(io_status status) noexcept {
@@ -140,8 +151,6 @@ private:
     static void deliver(io_operation&) noexcept;
     [[noreturn]] void fail() const;
 
-    std::coroutine_handle<> waiting_;
-    io_env const* env_ = nullptr;
     std::size_t left_;
     std::size_t all_;
 };

@@ -64,6 +64,9 @@ public:
     [[nodiscard]] constexpr std::size_t bytes() const noexcept { return one_.size(); }
     [[nodiscard]] constexpr bool empty() const noexcept { return bytes() == 0; }
 
+    /// Whether the bytes lie in one buffer, or there are none.
+    [[nodiscard]] constexpr bool is_single() const noexcept { return count_ == 0; }
+
     /// How many buffers hold these bytes.
     [[nodiscard]] constexpr std::size_t size() const noexcept {
         return count_ != 0 ? count_ : static_cast<std::size_t>(!empty());

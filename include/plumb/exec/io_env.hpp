@@ -13,4 +13,10 @@ struct io_env {
     stop_token stop;
 };
 
+/// A promise that gives the environment of its coroutine.
+template <class Promise>
+concept carries_env = requires(Promise const& p) {
+    { p.env() } noexcept -> std::same_as<io_env const&>;
+};
+
 }  // namespace plumb

@@ -17,32 +17,33 @@ class stop_callback_link {
 public:
     using function = void (*)(stop_callback_link&) noexcept;
 
-    /// Only after `clear` or a registration.
-    [[nodiscard]] bool registered() const noexcept { return link_ != nullptr; }
-
+    // Both only after `clear` or a registration.
+    [[nodiscard]] bool registered() const noexcept { return next_ != this; }
     void unregister() noexcept {
-        if (link_ != nullptr) {
-            *link_ = next_;
-            if (next_ != nullptr) {
-                next_->link_ = link_;
-            }
-            link_ = nullptr;
-        }
+        leave();
+        clear();
     }
 
 protected:
     stop_callback_link() noexcept {}  // NOLINT: initialised by `clear` or a registration
     ~stop_callback_link() = default;
 
-    void clear() noexcept { link_ = nullptr; }
+    void clear() noexcept { previous_ = next_ = this; }
+
+    /// As `unregister`, of what is cleared or registered again before it is looked at.
+    void leave() noexcept {
+        previous_->next_ = next_;
+        next_->previous_ = previous_;
+    }
 
 private:
     friend stop_source;
     friend class stop_token;
 
-    stop_callback_link** link_;  // what points at this; null while unregistered
-    stop_callback_link* next_;   // while registered
-    function on_stop_;           // while registered
+    // A ring through the source; of itself alone while unregistered.
+    stop_callback_link* previous_;
+    stop_callback_link* next_;
+    function on_stop_;  // while registered
 };
 
 /// A node that a stop source calls once when a stop is requested. Register it with `stop_token::call_on_stop`.
@@ -110,7 +111,7 @@ public:
     ~stop_source() {
         require(!busy(),
                 "a stop_source was destroyed while its request was in its executor's queue");
-        require(callbacks_ == nullptr,
+        require(!callbacks_.registered(),
                 "a stop_source was destroyed before the operations that watch it");
     }
 
@@ -148,25 +149,28 @@ private:
     }
 
     void call_all() noexcept {
-        while (callbacks_ != nullptr) {
-            stop_callback_link& node = *callbacks_;
+        while (callbacks_.registered()) {
+            stop_callback_link& node = *callbacks_.next_;
             node.unregister();
             node.on_stop_(node);
         }
     }
 
     void watch(stop_callback_link& node, stop_callback_link::function on_stop) noexcept {
+        stop_callback_link& first = *callbacks_.next_;
         node.on_stop_ = on_stop;
-        node.next_ = callbacks_;
-        node.link_ = &callbacks_;
-        if (callbacks_ != nullptr) {
-            callbacks_->link_ = &node.next_;
-        }
-        callbacks_ = &node;
+        node.previous_ = &callbacks_;
+        node.next_ = &first;
+        first.previous_ = &node;
+        callbacks_.next_ = &node;
     }
 
+    struct ring_start : stop_callback_link {
+        ring_start() noexcept { clear(); }
+    };
+
     executor_ref where_;
-    stop_callback_link* callbacks_ = nullptr;
+    ring_start callbacks_;
     std::atomic<state> state_{state::quiet};
 };
 

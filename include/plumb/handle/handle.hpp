@@ -36,6 +36,10 @@ struct handle_slot {
     handle_kind kind{};
     /// For what an operation that isn't ready only has to wait here; else the multiplexer is asked to start it.
     std::uint32_t watched = 0;
+
+    [[nodiscard]] bool only_waits(std::uint32_t what) const noexcept {
+        return (ready & what) == 0 && (watched & what) != 0;
+    }
 };
 
 /// Owns a native handle; the base of every kind of handle.

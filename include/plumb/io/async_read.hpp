@@ -26,7 +26,7 @@ public:
             if (outcome() < 0) {
                 return error();
             }
-            return read_request().first(static_cast<std::size_t>(outcome()));
+            return read();
         }
     };
 

@@ -27,7 +27,7 @@ public:
             if (outcome() < 0) {
                 return error();
             }
-            return write_request().first(static_cast<std::size_t>(outcome()));
+            return written();
         }
     };
 

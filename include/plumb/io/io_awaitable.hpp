@@ -18,30 +18,27 @@ namespace plumb {
 template <class Sender>
 class [[nodiscard]] io_awaitable : private Sender::operation {
 public:
-    explicit io_awaitable(Sender const& sender) noexcept
-        : Sender::operation(sender, &io_awaitable::resume) {}
+    explicit io_awaitable(Sender const& sender) noexcept : Sender::operation(sender, nullptr) {}
     io_awaitable(io_awaitable const&) = delete;
     io_awaitable& operator=(io_awaitable const&) = delete;
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
     bool await_suspend(std::coroutine_handle<> waiting, io_env const& env) noexcept {
-        waiting_ = waiting;
-        env_ = &env;
-        return this->template start_awaited<Sender::awaited_as>(env) == io_status::pending;
+        return this->template start_awaited<Sender::awaited_as>(waiting, env) == io_status::pending;
     }
 
-    typename Sender::result_type await_resume() noexcept { return this->result(); }
-
-private:
-    static void resume(io_operation& done) noexcept {
-        auto const& self =
-            static_cast<io_awaitable&>(static_cast<typename Sender::operation&>(done));
-        self.env_->executor.dispatch(self.waiting_).resume();
+    static constexpr bool takes_env_from_promise = true;
+    template <carries_env Promise>
+    bool await_suspend(std::coroutine_handle<Promise> waiting) noexcept {
+        return await_suspend(waiting, waiting.promise().env());
     }
 
-    std::coroutine_handle<> waiting_;
-    io_env const* env_ = nullptr;
+    typename Sender::result_type await_resume() noexcept {
+        typename Sender::result_type result = this->result();
+        this->assume_done();
+        return result;
+    }
 };
 
 }  // namespace plumb

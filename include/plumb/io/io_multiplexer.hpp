@@ -66,7 +66,7 @@ public:
     io_multiplexer& operator=(io_multiplexer const&) = delete;
 
     [[nodiscard]] multiplexer_kind kind() const noexcept { return kind_; }
-    [[nodiscard]] multiplexer_counters const& counters() const noexcept { return counters_; }
+    [[nodiscard]] multiplexer_counters counters() const noexcept;
 
     /// Completes what is ready, without waiting. Cost: what is ready, not what is pending.
     result<int> complete_io(int max_items = -1) noexcept { return complete(max_items, no_end); }
@@ -149,7 +149,7 @@ private:
     friend class io_context;
 
     static constexpr std::int64_t no_end = INT64_MAX;
-    static constexpr int synchronous_completions_per_turn = 128;
+    static constexpr unsigned synchronous_completions_per_turn = 128;
 
     io_multiplexer(multiplexer_kind kind) noexcept;
 
@@ -175,8 +175,10 @@ private:
     inline void enqueue(io_operation& op) noexcept;
     void unqueue(io_operation& op) noexcept;
     inline void deliver(io_operation& op) noexcept;
+    inline void deliver_awaited(io_operation& op) noexcept;
     /// Of a pending operation, by the backend: it is over with this outcome.
     inline void settle(io_operation& op, std::int64_t outcome) noexcept;
+    inline void settle_awaited(io_operation& op, std::int64_t outcome) noexcept;
     void settle_limited(io_operation& op, std::int64_t outcome) noexcept;
     void end_early(io_operation& op, io_operation::ending why) noexcept;
     int deliver_queued(int max_items, std::int64_t end) noexcept;
@@ -184,6 +186,8 @@ private:
     int run_posted(int max_items, std::int64_t end) noexcept;
     [[nodiscard]] std::int64_t until_first_timer() const noexcept;
     [[nodiscard]] bool idle() const noexcept;
+    [[nodiscard]] std::uint64_t taken_at_once() const noexcept;
+    void renew_budget() noexcept;
     [[nodiscard]] bool past(std::int64_t end) const noexcept;
     class driving;
     void drop_posted() noexcept;
@@ -201,7 +205,7 @@ private:
         nullptr;                // of those that are being delivered, the last in the queue
     std::int64_t pending_ = 0;  // operations in phase pending or queued
     unsigned first_stage_ = 0;  // of a run that is bounded in number
-    int budget_ = synchronous_completions_per_turn;
+    unsigned budget_ = synchronous_completions_per_turn;
     multiplexer_kind kind_;
     multiplexer_counters counters_;
     std::atomic<void const*> driver_{nullptr};  // names the thread that drives it, or drove it last

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/base/assert.hpp>
 #include <plumb/base/buffers.hpp>
 #include <plumb/base/deadline.hpp>
 #include <plumb/base/io_request.hpp>
@@ -12,8 +13,11 @@
 #include <plumb/io/io_status.hpp>
 #include <plumb/io/timer_queue.hpp>
 
+#include <bit>
+#include <coroutine>
 #include <cstdint>
 #include <system_error>
+#include <utility>
 
 namespace plumb {
 
@@ -40,16 +44,16 @@ public:
     io_operation& operator=(io_operation&&) = delete;
 
     /// Whether it was started, and not reset since.
-    [[nodiscard]] bool started() const noexcept { return phase_ != phase::idle; }
+    [[nodiscard]] bool started() const noexcept { return state_.now != phase::idle; }
     /// Whether its result was delivered.
-    [[nodiscard]] bool completed() const noexcept { return phase_ == phase::done; }
+    [[nodiscard]] bool completed() const noexcept { return state_.now == phase::done; }
 
     /// Asks for an early end: it completes with `operation_canceled`, or with its result where that came first.
     /// Nothing happens unless it is pending. Never calls the receiver itself.
     void cancel() noexcept;
 
 protected:
-    /// Tells whoever waits. The operation may be gone afterwards.
+    /// Tells whoever waits; null where a coroutine does. The operation may be gone afterwards.
     using deliver_function = void (*)(io_operation&) noexcept;
 
     /// Where an operation has more than a request.
@@ -65,7 +69,20 @@ protected:
 
     /// @param target  null for operations of the multiplexer alone, which `choose_multiplexer` names
     io_operation(action what, handle* target, deadline limit, deliver_function deliver) noexcept
-        : deliver_(deliver), target_(target), limit_(limit), action_(what) {}
+        : timer_node(unmarked()),
+          target_(target),
+          // A wait without end is queued too: the multiplexer knows all that waits for it.
+          state_{.what = what,
+                 .limited = what == action::wait || !limit.is_infinite(),
+                 .told = deliver != nullptr} {
+        if (state_.told) {
+            deliver_ = deliver;
+        }
+        if (state_.limited) {
+            limit_ = limit;
+            mark_unqueued();
+        }
+    }
     io_operation(handle& target, io_request<buffers> const& request, deadline limit,
                  deliver_function deliver) noexcept
         : io_operation(action::read, &target, limit, deliver) {
@@ -80,7 +97,7 @@ protected:
 
     /// Before the state goes: abandons an operation in flight.
     void end() noexcept {
-        if (phase_ == phase::pending || phase_ == phase::queued) {
+        if (state_.now == phase::pending || state_.now == phase::queued) {
             abandon();
         }
     }
@@ -91,10 +108,29 @@ protected:
     io_status start_queued() noexcept;
 
     /// Starts it for a coroutine with this environment: stop requests reach it, and what completes at once is taken
-    /// directly, unless the turn's budget of such completions is used up.
+    /// directly, unless the turn's budget of such completions is used up. If it is pending, the coroutine is resumed on
+    /// the environment's executor.
     /// @tparam A  the operation's action; those without a case of their own in the code share `accept`'s
     template <action A = action::accept>
-    io_status start_awaited(io_env const& env) noexcept;
+    io_status start_awaited(std::coroutine_handle<> waiting, io_env const& env) noexcept;
+
+    /// Instead of the coroutine that waits for it this is told, since it is pending.
+    void tell(deliver_function instead) noexcept {
+        deliver_ = instead;
+        state_.told = true;
+    }
+    [[nodiscard]] std::coroutine_handle<> waiting() const noexcept {
+        return std::coroutine_handle<>::from_address(waiting_);
+    }
+    [[nodiscard]] io_env const& env() const noexcept { return *env_; }
+
+    /// To be called when its result is taken: spares the compiler what concerns operations in flight.
+    void assume_done() const noexcept {
+        PLUMB_ASSERT(completed());
+        if (!completed()) {
+            std::unreachable();
+        }
+    }
 
     /// Does the operation's i/o now, if it is ready, and delivers.
     io_status poll_now() noexcept;
@@ -109,8 +145,10 @@ protected:
     /// What the system call gave: not negative, or minus the error.
     [[nodiscard]] std::int64_t outcome() const noexcept { return outcome_; }
     [[nodiscard]] std::error_code error() const noexcept;
-    [[nodiscard]] buffers const& read_request() const noexcept { return request_.read; }
     [[nodiscard]] const_buffers const& write_request() const noexcept { return request_.write; }
+    /// What was read into, and written, of the request; where the outcome is a number of bytes.
+    [[nodiscard]] buffers read() const noexcept { return moved(request_.read); }
+    [[nodiscard]] const_buffers written() const noexcept { return moved(request_.write); }
 
 private:
     friend io_backend;
@@ -121,15 +159,23 @@ private:
     [[nodiscard]] inline bool bind() noexcept;
     [[nodiscard]] bool attach() noexcept;
     inline io_status begin() noexcept;
-    inline io_status complete_now() noexcept;
-    io_status wait_awaited(io_env const& env) noexcept;
+    inline void require_idle() const noexcept;
+    inline io_status pend(io_multiplexer& m, io_env const& env) noexcept;
+    inline io_status complete_now(io_multiplexer& m) noexcept;
+    io_status complete_later() noexcept;
     io_status refuse() noexcept;
     template <action A>
-    io_status attach_and_start(io_env const& env) noexcept;
-    template <action A>
-    io_status start_now(handle_slot& s, io_env const& env) noexcept;
+    io_status start_otherwise() noexcept;
     inline void settle_outcome(std::int64_t outcome) noexcept;
     void abandon() noexcept;
+    template <class Buffers>
+    [[nodiscard]] Buffers moved(Buffers const& request) const noexcept {
+        auto const n = static_cast<std::size_t>(outcome_);
+        if (n > request.bytes()) {
+            std::unreachable();  // no call moves more; a check less in each await
+        }
+        return request.first(n);
+    }
     static void on_stop(stop_callback_link&) noexcept;
 
     struct queue_links {
@@ -143,28 +189,49 @@ private:
         endpoint const* peer;
     };
 
-    deliver_function deliver_;
+    // What steers an operation, small enough to be compared at once.
+    struct steering {
+        action what;
+        phase now = phase::idle;
+        bool limited = false;  // by a deadline
+        bool told = false;     // by a function, else a coroutine is resumed
+
+        /// Whether it is as `start_awaited` has it, without a deadline.
+        [[nodiscard]] bool plainly(action a, phase p) const noexcept {
+            return std::bit_cast<std::uint32_t>(*this) ==
+                   std::bit_cast<std::uint32_t>(steering{.what = a, .now = p});
+        }
+    };
+
+    deliver_function deliver_;  // if told
     handle* target_;     // null for timers; not used once the slot is known, since handles move
     handle_slot* slot_;  // once started
     io_multiplexer* multiplexer_;  // once started; before that where there is no target
     request_list request_;
     std::int64_t outcome_;  // valid once queued or done
-    deadline limit_;
+    union {                 // if limited
+        deadline limit_;
+    };
     queue_links queue_;  // while queued
-    action action_;
-    phase phase_ = phase::idle;
-    ending ending_;  // once started
+    void* waiting_;      // the coroutine, if one waits, once started; so its environment
+    io_env const* env_;
+    steering state_;
+    ending ending_;  // once it waits
 };
 
 extern template io_status
-io_operation::start_awaited<io_operation::action::read>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::read>(std::coroutine_handle<>,
+                                                        io_env const&) noexcept;
 extern template io_status
-io_operation::start_awaited<io_operation::action::read_pooled>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::read_pooled>(std::coroutine_handle<>,
+                                                               io_env const&) noexcept;
 extern template io_status
-io_operation::start_awaited<io_operation::action::write>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::write>(std::coroutine_handle<>,
+                                                         io_env const&) noexcept;
 extern template io_status
-io_operation::start_awaited<io_operation::action::accept>(io_env const&) noexcept;
+io_operation::start_awaited<io_operation::action::accept>(std::coroutine_handle<>,
+                                                          io_env const&) noexcept;
 
-static_assert(sizeof(io_operation) <= 168);
+static_assert(sizeof(io_operation) <= 184);
 
 }  // namespace plumb

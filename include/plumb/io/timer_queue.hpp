@@ -10,22 +10,28 @@ class timer_queue;
 /// A point in time that can be queued; embedded in whatever waits for it.
 class timer_node {
 public:
-    timer_node() noexcept {}  // NOLINT: see below
+    timer_node() noexcept { mark_unqueued(); }
 
     [[nodiscard]] bool queued() const noexcept { return queued_; }
     /// @return when it is due, in ns of the queue's clock
     [[nodiscard]] std::int64_t due() const noexcept { return due_; }
 
+protected:
+    /// For what is made often and queued seldom: marked before it is first looked at.
+    struct unmarked {};
+    explicit timer_node(unmarked) noexcept {}  // NOLINT: see above
+    void mark_unqueued() noexcept { queued_ = false; }
+
 private:
     friend timer_queue;
 
-    // Not initialised before it is queued: it is part of every operation, and few have a deadline.
+    // Not initialised before it is queued.
     timer_node* parent_;
     timer_node* left_;
     timer_node* right_;
     std::int64_t due_;
     bool red_;
-    bool queued_ = false;
+    bool queued_;
 };
 
 /// Timers in the order in which they are due: an intrusive red-black tree with its first node cached. Equal times

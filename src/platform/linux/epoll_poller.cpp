@@ -21,9 +21,10 @@ struct epoll_poller {
     int wake;
 };
 
-static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == EPOLLOUT,
+static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == EPOLLOUT &&
+                  std::uint32_t{failed} == EPOLLERR && std::uint32_t{disconnected} == EPOLLHUP &&
+                  std::uint32_t{read_ended} == EPOLLRDHUP,
               "the readiness of an event is taken over as it is");
-constexpr std::uint64_t wake_key = ~std::uint64_t{0};
 
 epoll_poller& of(native_handle poller) noexcept { return *reinterpret_cast<epoll_poller*>(poller); }
 
@@ -54,7 +55,7 @@ outcome open_poller() noexcept {
         return -ENOMEM;
     }
     auto const handle = static_cast<native_handle>(reinterpret_cast<std::intptr_t>(made));
-    epoll_event wake{EPOLLIN | EPOLLET, {.u64 = wake_key}};
+    epoll_event wake{EPOLLIN | EPOLLET, {.u64 = no_key}};
     if (made->epoll < 0 || (made->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
         ::epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->wake, &wake) < 0) {
         int const error = errno;
@@ -86,30 +87,22 @@ outcome poller_remove(native_handle poller, native_handle h) noexcept {
 
 outcome poller_wait(native_handle poller, poll_event* events, std::size_t capacity,
                     std::int64_t timeout) noexcept {
-    epoll_poller const& p = of(poller);
-    std::array<epoll_event, 256> native;
-    int const room = static_cast<int>(std::min(capacity, native.size()));
-    int const count = wait(p, native.data(), room, timeout);
+    // Where the kernel's events have the layout of the seam's it writes them in place. Edge-triggered: each wake-up
+    // reports once, so the counter need not be read while it is far from full.
+    constexpr bool in_place = sizeof(poll_event) == sizeof(epoll_event);
+    std::array<epoll_event, in_place ? 1 : 256> native;
+    auto* const to = in_place ? reinterpret_cast<epoll_event*>(events) : native.data();
+    auto const room = std::min(capacity, in_place ? std::size_t{INT32_MAX} : native.size());
+    int const count = wait(of(poller), to, static_cast<int>(room), timeout);
     if (count < 0) {
         return errno == EINTR ? 0 : -errno;
     }
-    int used = 0;
-    for (int i = 0; i < count; ++i) {
-        epoll_event const& e = native[static_cast<std::size_t>(i)];
-        if (e.data.u64 == wake_key) {
-            // Edge-triggered: each write reports once, so the counter need not be read while it is far from full.
-            continue;
+    if constexpr (!in_place) {
+        for (int i = 0; i < count; ++i) {
+            events[i] = {to[i].data.u64, to[i].events};
         }
-        std::uint32_t ready = e.events & (EPOLLIN | EPOLLOUT);
-        if ((e.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) [[unlikely]] {
-            ready |= readable | hung_up;
-            if ((e.events & (EPOLLHUP | EPOLLERR)) != 0) {
-                ready |= writable;
-            }
-        }
-        events[used++] = {e.data.u64, ready};
     }
-    return used;
+    return count;
 }
 
 void poller_wake(native_handle poller) noexcept {
