@@ -72,10 +72,15 @@ static_assert(class_bytes(class_of(8193)) == 16384 && class_of(pooled_memory_lim
 
 /// How many blocks a thread keeps of a class: up to 256 KiB of it, at least sixteen, so that a turn of a busy loop in
 /// which each connection holds a buffer recycles them all between here and the overflow.
-constexpr std::uint32_t local_limit(std::size_t index) noexcept {
-    std::size_t const fit = std::size_t{256} * 1024 / class_bytes(index);
-    return static_cast<std::uint32_t>(fit < 16 ? 16 : fit);
-}
+constexpr auto local_limits = [] {
+    std::array<std::uint32_t, classes> limits{};
+    for (std::size_t index = 0; index < classes; ++index) {
+        std::size_t const fit = std::size_t{256} * 1024 / class_bytes(index);
+        limits[index] = static_cast<std::uint32_t>(fit < 16 ? 16 : fit);
+    }
+    return limits;
+}();
+constexpr std::uint32_t local_limit(std::size_t index) noexcept { return local_limits[index]; }
 
 constexpr std::uint32_t shared_limit(std::size_t index) noexcept { return local_limit(index) * 8; }
 

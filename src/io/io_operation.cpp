@@ -32,16 +32,6 @@ std::int64_t io_operation::take_outcome() noexcept {
     return std::exchange(outcome_, platform::failed_with(std::errc::bad_file_descriptor));
 }
 
-pooled_buffer io_operation::take_block() noexcept {
-    if (outcome_ <= 0) {
-        return {};
-    }
-    buffer const block = *request_.read.begin();
-    auto const size = static_cast<std::size_t>(std::exchange(outcome_, 0));
-    choose_capacity(block.size());
-    return pooled_buffer::adopt(block.data(), block.size(), size);
-}
-
 void io_operation::drop_untaken() noexcept {
     if (state_.now != phase::done || outcome_ < 0) {
         return;
@@ -131,6 +121,7 @@ io_status io_operation::complete_later() noexcept {
 // call: a read that has to wait, and a write that need not. All else leaves, so that no register is saved for it.
 template <io_operation::action A>
 io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env const& env) noexcept {
+    constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
     if (env.stop.stop_requested()) [[unlikely]] {
         return refuse();
     }
@@ -152,20 +143,26 @@ io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env co
     }
     if constexpr (A == action::write) {
         handle_slot* const s = target_->slot_;
-        if (s != nullptr && (s->ready & platform::writable) != 0 && s->writer == nullptr &&
-            state_.plainly(A, phase::idle) && request_.write.is_single() && !request_.write.empty())
-            [[likely]] {
-            io_multiplexer& m = *s->multiplexer;
-            if (m.driven_here()) [[likely]] {
-                slot_ = s;
-                multiplexer_ = &m;
-                outcome_ =
-                    platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
-                if (outcome_ != platform::failed_with(std::errc::resource_unavailable_try_again))
-                    [[likely]] {
-                    return complete_now(*multiplexer_);
+        if (s != nullptr && s->writer == nullptr && state_.plainly(A, phase::idle) &&
+            request_.write.is_single() && !request_.write.empty()) [[likely]] {
+            io_multiplexer* const m = s->multiplexer;
+            if ((s->ready & platform::writable) != 0) {
+                if (m->driven_here()) [[likely]] {
+                    slot_ = s;
+                    multiplexer_ = m;
+                    outcome_ =
+                        platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
+                    if (outcome_ != again) [[likely]] {
+                        return complete_now(*multiplexer_);
+                    }
+                    slot_->ready &= ~std::uint32_t{platform::writable};
                 }
-                slot_->ready &= ~std::uint32_t{platform::writable};
+            } else if ((s->watched & platform::writable) == 0 && m != nullptr && m->driven_here()) {
+                slot_ = s;
+                multiplexer_ = m;
+                ending_ = ending::natural;
+                outcome_ = m->backend_->start(*this);
+                return outcome_ == again ? pend(*multiplexer_, *env_) : complete_now(*multiplexer_);
             }
         }
     }

@@ -22,13 +22,16 @@ public:
     class operation : public io_operation {
     protected:
         operation(async_read_pooled const& sender, deliver_function deliver) noexcept
-            : io_operation(action::read_pooled, sender.target_, sender.limit_, deliver) {
-            choose_capacity(sender.most_);
+            : io_operation(action::read_pooled, sender.target_, sender.limit_, deliver),
+              most_(sender.most_) {
+            choose_capacity(most_);
         }
         operation(operation&&) noexcept = default;
         ~operation() {
             end();
-            drop_untaken();
+            if (completed() && outcome() > 0) {
+                drop_untaken();
+            }
         }
 
         /// Once.
@@ -36,8 +39,13 @@ public:
             if (outcome() < 0) {
                 return error();
             }
-            return take_block();
+            pooled_buffer block = take_block();
+            choose_capacity(most_);
+            return block;
         }
+
+    private:
+        std::size_t most_;
     };
 
 private:

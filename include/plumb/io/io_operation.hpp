@@ -64,8 +64,15 @@ protected:
 
     /// @return the outcome of an accept, which is nobody's afterwards
     [[nodiscard]] std::int64_t take_outcome() noexcept;
-    /// @return what a pooled read has read, which is nobody's afterwards
-    [[nodiscard]] pooled_buffer take_block() noexcept;
+    /// @return what a pooled read that did not fail has read, which is nobody's afterwards
+    [[nodiscard]] pooled_buffer take_block() noexcept {
+        if (outcome_ == 0) {
+            return {};
+        }
+        buffer const block = *request_.read.begin();
+        auto const size = static_cast<std::size_t>(std::exchange(outcome_, 0));
+        return pooled_buffer::adopt(block.data(), block.size(), size);
+    }
 
     /// @param target  null for operations of the multiplexer alone, which `choose_multiplexer` names
     io_operation(action what, handle* target, deadline limit, deliver_function deliver) noexcept

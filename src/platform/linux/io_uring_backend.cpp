@@ -100,6 +100,8 @@ private:
     void on_other_completion(completion c) noexcept;
     void on_failed(ring_slot& s, bool reading, outcome failure) noexcept;
     void on_received(ring_slot& s, completion c) noexcept;
+    void note_received(ring_slot& s, bool last, std::size_t size) noexcept;
+    void deliver_message(ring_slot& s, std::byte* to, std::uint16_t id, std::size_t size) noexcept;
     void deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept;
     void on_receiving_ended(ring_slot& s, completion c) noexcept;
     void on_polled(ring_slot& s, bool reading, outcome polled) noexcept;
@@ -499,29 +501,41 @@ inline void io_uring_backend::on_received(ring_slot& s, completion c) noexcept {
     if (c.result <= 0 || s.over) [[unlikely]] {
         return on_receiving_ended(s, c);
     }
-    io_operation* const op = s.reader;
     bool const last = (c.flags & IORING_CQE_F_MORE) == 0;
     if (last || size == receive_buffers::size) [[unlikely]] {
-        if (last) {
-            s.in = {};
-            s.watched &= ~std::uint32_t{readable};
-        }
-        note_read(s, size, op != nullptr && size == read_request(*op).bytes());
-        if (s.messages == 0) {
-            cancel_request(s, s.in);
-        }
+        note_received(s, last, size);
     }
     auto const id = static_cast<std::uint16_t>(c.flags >> IORING_CQE_BUFFER_SHIFT);
+    io_operation* const op = s.reader;
     if (op == nullptr) [[unlikely]] {
         return park(s, id, 0, size);
     }
+    // Three calls at the end, so that this saves no register for any of them.
     if (buffers const& to = read_request(*op);
-        what(*op) == action::read && to.native_count() == 1 && size <= to.bytes()) [[likely]] {
-        std::memcpy(to.native_array()->data(), received_.data(id), size);
-        received_.recycle(id);
-        return finish(s, true, c.result);
+        what(*op) == action::read && to.is_single() && size <= to.bytes()) [[likely]] {
+        return deliver_message(s, to.native_array()->data(), id, size);
     }
     deliver_received(s, id, size);
+}
+
+[[gnu::noinline]] void io_uring_backend::note_received(ring_slot& s, bool last,
+                                                       std::size_t size) noexcept {
+    if (last) {
+        s.in = {};
+        s.watched &= ~std::uint32_t{readable};
+    }
+    note_read(s, size, s.reader != nullptr && size == read_request(*s.reader).bytes());
+    if (s.messages == 0) {
+        cancel_request(s, s.in);
+    }
+}
+
+[[gnu::noinline]] void io_uring_backend::deliver_message(ring_slot& s, std::byte* to,
+                                                         std::uint16_t id,
+                                                         std::size_t size) noexcept {
+    std::memcpy(to, received_.data(id), size);
+    received_.recycle(id);
+    finish(s, true, static_cast<outcome>(size));
 }
 
 void io_uring_backend::deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept {
@@ -686,8 +700,9 @@ inline outcome io_uring_backend::place(io_operation& op, std::byte const* bytes,
     buffers const& to = read_request(op);
     size = std::min(size, to.bytes());
     if (what(op) == action::read_pooled) {
-        auto block = pooled_buffer::with_capacity(to.bytes());
-        if (block.capacity() != to.bytes()) {
+        // Of the size of what is here, which mostly is less than what was asked for.
+        auto block = pooled_buffer::with_capacity(size);
+        if (block.capacity() != size) {
             return failed_with(std::errc::not_enough_memory);
         }
         std::memcpy(block.data(), bytes, size);
