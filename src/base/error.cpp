@@ -24,6 +24,8 @@ public:
             return "it was started before, and can be started once";
         case error::not_an_address:
             return "not a numeric address";
+        case error::zero_in_path:
+            return "the path has a zero byte inside";
         }
         return "unknown error";
     }
@@ -33,6 +35,7 @@ public:
         case error::busy:
             return std::errc::device_or_resource_busy;
         case error::not_an_address:
+        case error::zero_in_path:
             return std::errc::invalid_argument;
         default:
             return {code, *this};

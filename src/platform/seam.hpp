@@ -81,6 +81,28 @@ enum class socket_option : std::uint8_t {
     linger
 };
 
+/// How a file is opened.
+enum open_how : std::uint32_t {
+    open_read = 1,
+    open_write = 2,
+    /// What is written goes to the end, wherever it was asked for.
+    open_append = 4,
+    /// Creates the file where there is none.
+    open_create = 8,
+    /// With `open_create`: fails where there is one. With `open_unnamed`: it stays without a name.
+    open_exclusive = 16,
+    open_truncate = 32,
+    /// Writes are over when the device has them.
+    open_synchronous = 64,
+    /// Bytes go to and from the device past the system's cache.
+    open_direct = 128,
+    /// A new file in the directory `path`, without a name.
+    open_unnamed = 256,
+    /// Only the place in the file system, not what is in it.
+    open_place = 512,
+    open_directory = 1024,
+};
+
 /// A system. Every function may be called from any thread; none throws; none changes errno in a way that callers
 /// see. Times are ns. Calls on descriptors never block unless said; they retry interrupted calls themselves.
 struct seam {
@@ -127,6 +149,12 @@ struct seam {
                            std::int64_t timeout) noexcept;
     /// Ends the poller's current or next wait. Also from signal handlers.
     void (*poller_wake)(native_handle poller) noexcept;
+
+    // Files, whose calls block. A path ends with a zero; `base` is a directory, or none for the working directory.
+
+    outcome (*open_file)(native_handle base, char const* path, std::uint32_t how) noexcept;
+    /// @return another native handle of the same open file
+    outcome (*duplicate)(native_handle) noexcept;
 };
 
 /// The real system of this platform.

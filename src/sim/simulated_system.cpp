@@ -374,6 +374,12 @@ struct simulated_system::calls {
         }
     }
 
+    // There are no simulated files.
+    template <class... Args>
+    static outcome unsupported(Args...) noexcept {
+        return failed_with(std::errc::function_not_supported);
+    }
+
     static constexpr platform::seam seam{
         .simulated = true,
         .steady_now = steady_now,
@@ -400,6 +406,8 @@ struct simulated_system::calls {
         .poller_remove = poller_remove,
         .poller_wait = poller_wait,
         .poller_wake = poller_wake,
+        .open_file = unsupported,
+        .duplicate = unsupported,
     };
 };
 

@@ -20,6 +20,8 @@ enum class error {
     already_started,
     /// A name where only a numeric address is understood.
     not_an_address,
+    /// A path has a zero inside, where the system would end it.
+    zero_in_path,
 };
 
 /// Lives from before any other object until the process has ended.

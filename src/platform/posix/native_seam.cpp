@@ -3,6 +3,8 @@
 
 #include <plumb/base/buffer.hpp>
 
+#include "platform/posix/native_call.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -27,24 +29,6 @@ static_assert(most_buffers <= IOV_MAX);
 static_assert(offsetof(iovec, iov_base) == 0 && offsetof(iovec, iov_len) == sizeof(void*));
 
 namespace {
-
-constexpr int descriptor(native_handle h) noexcept { return static_cast<int>(h); }
-
-inline outcome checked(long value) noexcept {
-    if (value < 0) [[unlikely]] {
-        return -errno;
-    }
-    return value;
-}
-
-template <class Call>
-outcome retried(Call call) noexcept {
-    long value;
-    do {
-        value = call();
-    } while (value < 0 && errno == EINTR);
-    return checked(value);
-}
 
 std::int64_t now(clockid_t clock) noexcept {
     timespec t;
@@ -279,6 +263,8 @@ constinit seam const native{
     .poller_remove = poller_remove,
     .poller_wait = poller_wait,
     .poller_wake = poller_wake,
+    .open_file = open_file,
+    .duplicate = duplicate,
 };
 
 }  // namespace

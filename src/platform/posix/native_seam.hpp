@@ -37,4 +37,8 @@ outcome poller_wait(native_handle poller, poll_event* events, std::size_t capaci
                     std::int64_t timeout) noexcept;
 void poller_wake(native_handle poller) noexcept;
 
+// Files; see the seam.
+outcome open_file(native_handle base, char const* path, std::uint32_t how) noexcept;
+outcome duplicate(native_handle) noexcept;
+
 }  // namespace plumb::platform

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <plumb/handle/path_handle.hpp>
+
+#include "handle/open_path.hpp"
+
+namespace plumb {
+
+result<path_handle> path_handle::path(path_handle const& base, path_view path) noexcept {
+    return open_path(base, path, platform::open_place).transform(adopt);
+}
+
+result<path_handle> path_handle::directory(path_handle const& base, path_view path) noexcept {
+    return open_path(base, path, platform::open_place | platform::open_directory).transform(adopt);
+}
+
+result<path_handle> path_handle::clone() const noexcept {
+    auto const copy = platform::os().duplicate(native());
+    if (copy < 0) {
+        return platform::error_of(copy);
+    }
+    return adopt(copy);
+}
+
+}  // namespace plumb
