@@ -26,6 +26,12 @@ public:
             return "not a numeric address";
         case error::zero_in_path:
             return "the path has a zero byte inside";
+        case error::misaligned:
+            return "an address, a size or an offset is no multiple of what direct i/o needs";
+        case error::file_shrank:
+            return "the mapped file has become shorter";
+        case error::map_fault:
+            return "mapped bytes can't be reached";
         }
         return "unknown error";
     }
@@ -36,7 +42,10 @@ public:
             return std::errc::device_or_resource_busy;
         case error::not_an_address:
         case error::zero_in_path:
+        case error::misaligned:
             return std::errc::invalid_argument;
+        case error::map_fault:
+            return std::errc::io_error;
         default:
             return {code, *this};
         }

@@ -7,11 +7,10 @@
 
 namespace plumb {
 
-/// Calls `attempt` until it gives something else than EAGAIN, waiting in between for `what`, up to `limit`.
-/// @return what the last attempt gave, or minus ETIMEDOUT
-template <class Attempt>
-platform::outcome block(native_handle native, platform::readiness what, deadline limit,
-                        Attempt attempt) noexcept {
+/// Calls `attempt` until it gives something else than EAGAIN, and `wait(ns left)` in between, up to `limit`.
+/// @return what the last attempt gave, an error of `wait`, or minus ETIMEDOUT
+template <class Attempt, class Wait>
+platform::outcome repeat_until(deadline limit, Attempt attempt, Wait wait) noexcept {
     auto const& os = platform::os();
     auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
     auto done = attempt();
@@ -31,14 +30,23 @@ platform::outcome block(native_handle native, platform::readiness what, deadline
                 return platform::failed_with(std::errc::timed_out);
             }
         }
-        if (auto const ready = os.await_ready(native, what, left); ready < 0) {
-            return ready;
+        if (auto const waited = wait(left); waited < 0) {
+            return waited;
         }
         done = attempt();
         if (done != again) {
             return done;
         }
     }
+}
+
+/// The same; waits for the handle to be ready for `what`.
+template <class Attempt>
+platform::outcome block(native_handle native, platform::readiness what, deadline limit,
+                        Attempt attempt) noexcept {
+    return repeat_until(limit, attempt, [&](std::int64_t left) {
+        return platform::os().await_ready(native, what, left);
+    });
 }
 
 }  // namespace plumb

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/handle/io_handle.hpp>
 
+#include <plumb/handle/seekable_handle.hpp>
+
 #include "handle/blocking.hpp"
 
 namespace plumb {
 namespace {
+
+constexpr bool is_seekable(handle_kind kind) noexcept {
+    return kind == handle_kind::file || kind == handle_kind::mapped_file;
+}
 
 template <class Buffers>
 io_result<Buffers> result_of(Buffers const& requested, platform::outcome moved) noexcept {
@@ -17,6 +23,9 @@ io_result<Buffers> result_of(Buffers const& requested, platform::outcome moved) 
 }  // namespace
 
 io_result<buffers> io_handle::read(io_request<buffers> request, deadline limit) noexcept {
+    if (is_seekable(kind())) {
+        return static_cast<seekable_handle&>(*this).read_at(request, limit);
+    }
     auto const b = request.buffers.untrimmed();
     if (b.bytes() == 0) {
         return b.first(0);
@@ -33,6 +42,9 @@ io_result<buffers> io_handle::read(io_request<buffers> request, deadline limit) 
 
 io_result<const_buffers> io_handle::write(io_request<const_buffers> request,
                                           deadline limit) noexcept {
+    if (is_seekable(kind())) {
+        return static_cast<seekable_handle&>(*this).write_at(request, limit);
+    }
     auto const b = request.buffers.untrimmed();
     if (b.bytes() == 0) {
         return b.first(0);
@@ -41,6 +53,17 @@ io_result<const_buffers> io_handle::write(io_request<const_buffers> request,
                          return platform::os().write(native(), kind(), b.native_array(),
                                                      b.native_count());
                      }));
+}
+
+io_result<const_buffers> io_handle::barrier(io_request<const_buffers> request, barrier_kind kind,
+                                            deadline limit) noexcept {
+    if (is_seekable(this->kind())) {
+        return static_cast<seekable_handle&>(*this).store(request, kind, limit);
+    }
+    if (!is_open()) {
+        return std::errc::bad_file_descriptor;
+    }
+    return request.buffers;
 }
 
 }  // namespace plumb

@@ -3,7 +3,7 @@
 
 #include <plumb/handle/path_handle.hpp>
 
-#include "platform/seam.hpp"
+#include "handle/outcome.hpp"
 
 namespace plumb {
 
@@ -16,11 +16,7 @@ inline result<native_handle> open_path(path_handle const& base, path_view path,
     if (!given) {
         return given.error();
     }
-    auto const opened = platform::os().open_file(base.native(), *given, how);
-    if (opened < 0) {
-        return platform::error_of(opened);
-    }
-    return opened;
+    return to_native(platform::os().open_file(base.native(), *given, how));
 }
 
 }  // namespace plumb

@@ -14,4 +14,11 @@ inline result<void> to_result(platform::outcome o) noexcept {
     return {};
 }
 
+inline result<native_handle> to_native(platform::outcome o) noexcept {
+    if (o < 0) {
+        return platform::error_of(o);
+    }
+    return o;
+}
+
 }  // namespace plumb

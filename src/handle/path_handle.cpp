@@ -14,11 +14,7 @@ result<path_handle> path_handle::directory(path_handle const& base, path_view pa
 }
 
 result<path_handle> path_handle::clone() const noexcept {
-    auto const copy = platform::os().duplicate(native());
-    if (copy < 0) {
-        return platform::error_of(copy);
-    }
-    return adopt(copy);
+    return to_native(platform::os().duplicate(native())).transform(adopt);
 }
 
 }  // namespace plumb

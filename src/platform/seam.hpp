@@ -3,6 +3,8 @@
 
 #include <plumb/base/buffer.hpp>
 #include <plumb/base/deadline.hpp>
+#include <plumb/base/io_request.hpp>
+#include <plumb/handle/barrier_kind.hpp>
 #include <plumb/handle/endpoint.hpp>
 #include <plumb/handle/native_handle.hpp>
 
@@ -103,6 +105,16 @@ enum open_how : std::uint32_t {
     open_directory = 1024,
 };
 
+/// How a file was opened, as far as it matters for i/o.
+struct file_facts {
+    /// Writes go to the end.
+    bool appends = false;
+    /// What addresses, sizes and offsets must be multiples of.
+    std::uint32_t alignment = 1;
+};
+
+enum class range_locking : std::uint8_t { unlock, share, exclude };
+
 /// A system. Every function may be called from any thread; none throws; none changes errno in a way that callers
 /// see. Times are ns. Calls on descriptors never block unless said; they retry interrupted calls themselves.
 struct seam {
@@ -153,8 +165,36 @@ struct seam {
     // Files, whose calls block. A path ends with a zero; `base` is a directory, or none for the working directory.
 
     outcome (*open_file)(native_handle base, char const* path, std::uint32_t how) noexcept;
+    /// Opens the same file again, with none of the flags that are about names.
+    outcome (*reopen_file)(native_handle, std::uint32_t how) noexcept;
     /// @return another native handle of the same open file
     outcome (*duplicate)(native_handle) noexcept;
+    /// Takes the name from what has it.
+    outcome (*rename)(native_handle base, char const* from, char const* to) noexcept;
+    outcome (*unlink)(native_handle base, char const* path) noexcept;
+    outcome (*describe_file)(native_handle, file_facts&) noexcept;
+    outcome (*file_size)(native_handle) noexcept;
+    outcome (*resize_file)(native_handle, extent_type size) noexcept;
+    /// Makes bytes before the end zero, and gives their space back. Minus EOPNOTSUPP where that can't be.
+    outcome (*deallocate)(native_handle, extent_type offset, extent_type bytes) noexcept;
+    /// @return how many bytes were copied, or shared; 0 at the end
+    outcome (*copy_range)(native_handle from, extent_type offset, native_handle to,
+                          extent_type to_offset, extent_type bytes) noexcept;
+    /// @param bytes  0 for all from `offset` on
+    /// @return minus EAGAIN where another open file holds a lock and it should not `wait`
+    outcome (*lock_range)(native_handle, range_locking, extent_type offset, extent_type bytes,
+                          bool wait) noexcept;
+    /// Offset `no_offset` is the position of the open file.
+    outcome (*read_at)(native_handle, buffer const*, std::size_t count,
+                       extent_type offset) noexcept;
+    outcome (*write_at)(native_handle, const_buffer const*, std::size_t count,
+                        extent_type offset) noexcept;
+    /// @param bytes  0 for all from `offset` on
+    outcome (*sync_file)(native_handle, barrier_kind, extent_type offset,
+                         extent_type bytes) noexcept;
+
+    /// Blocks for that long, or until a signal comes.
+    outcome (*sleep)(std::int64_t time) noexcept;
 };
 
 /// The real system of this platform.

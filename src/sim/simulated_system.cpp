@@ -407,7 +407,20 @@ struct simulated_system::calls {
         .poller_wait = poller_wait,
         .poller_wake = poller_wake,
         .open_file = unsupported,
+        .reopen_file = unsupported,
         .duplicate = unsupported,
+        .rename = unsupported,
+        .unlink = unsupported,
+        .describe_file = unsupported,
+        .file_size = unsupported,
+        .resize_file = unsupported,
+        .deallocate = unsupported,
+        .copy_range = unsupported,
+        .lock_range = unsupported,
+        .read_at = unsupported,
+        .write_at = unsupported,
+        .sync_file = unsupported,
+        .sleep = unsupported,
     };
 };
 

@@ -22,6 +22,12 @@ enum class error {
     not_an_address,
     /// A path has a zero inside, where the system would end it.
     zero_in_path,
+    /// Direct i/o with an address, a size or an offset that isn't a multiple of the alignment.
+    misaligned,
+    /// A mapped file ends before bytes that it once had.
+    file_shrank,
+    /// Mapped bytes that are there no more, or that the device or the file system couldn't provide.
+    map_fault,
 };
 
 /// Lives from before any other object until the process has ended.

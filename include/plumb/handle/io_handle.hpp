@@ -5,6 +5,7 @@
 #include <plumb/base/deadline.hpp>
 #include <plumb/base/io_request.hpp>
 #include <plumb/base/io_result.hpp>
+#include <plumb/handle/barrier_kind.hpp>
 #include <plumb/handle/handle.hpp>
 
 #include <chrono>
@@ -30,21 +31,35 @@ public:
     using const_buffers_type = const_buffers;
 
     /// Reads at least one byte, or fails at the deadline.
-    /// @param request  where to put the bytes; pipes and sockets ignore the offset
+    /// @param request  where to put the bytes; pipes and sockets ignore the offset, see `seekable_handle` for files
     /// @param limit    relative (ns, steady) or absolute; zero never waits
     /// @return the buffers filled; 0 bytes at the end of the stream, and at once for an empty request
-    /// Errors: timed_out, what read(2) gives. Allocates: never.
+    /// Errors: timed_out, what read(2) gives; not_supported for files with a deadline. Allocates: never.
     io_result<buffers> read(io_request<buffers> request, deadline limit = {}) noexcept;
 
     /// Writes at least one byte, or fails at the deadline. As `read`. Never raises SIGPIPE.
     /// @return the buffers written, which may be the first part of those given
     io_result<const_buffers> write(io_request<const_buffers> request, deadline limit = {}) noexcept;
 
+    /// Waits until what was written is safe in the file.
+    /// Pipes and sockets keep order and store nothing: there it is over at once.
+    /// @param request  which bytes matter; empty for all. `nowait_data_only` keeps to them, others may do more
+    /// @return the buffers of the request
+    /// Errors: what fsync(2) gives, once; not_supported for files with a deadline. Allocates: never.
+    io_result<const_buffers> barrier(io_request<const_buffers> request = {},
+                                     barrier_kind kind = barrier_kind::wait_data_only,
+                                     deadline limit = {}) noexcept;
+
     io_result<buffers> try_read(io_request<buffers> request) noexcept {
         return read(request, std::chrono::nanoseconds(0));
     }
     io_result<const_buffers> try_write(io_request<const_buffers> request) noexcept {
         return write(request, std::chrono::nanoseconds(0));
+    }
+    io_result<const_buffers>
+    try_barrier(io_request<const_buffers> request = {},
+                barrier_kind kind = barrier_kind::wait_data_only) noexcept {
+        return barrier(request, kind, std::chrono::nanoseconds(0));
     }
 
     template <class Rep, class Period>
@@ -58,6 +73,12 @@ public:
                   std::chrono::duration<Rep, Period> const& limit) noexcept {
         return write(request, limit);
     }
+    template <class Rep, class Period>
+    io_result<const_buffers>
+    try_barrier_for(io_request<const_buffers> request, barrier_kind kind,
+                    std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return barrier(request, kind, limit);
+    }
 
     template <class Clock, class Duration>
     io_result<buffers>
@@ -70,6 +91,12 @@ public:
     try_write_until(io_request<const_buffers> request,
                     std::chrono::time_point<Clock, Duration> const& limit) noexcept {
         return write(request, limit);
+    }
+    template <class Clock, class Duration>
+    io_result<const_buffers>
+    try_barrier_until(io_request<const_buffers> request, barrier_kind kind,
+                      std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return barrier(request, kind, limit);
     }
 
     /// `co_await h.co_read(request)` gives what `read` returns. Defined in <plumb/io/async_read.hpp>.

@@ -12,6 +12,13 @@ using native_handle = std::intptr_t;
 inline constexpr native_handle no_native_handle = -1;
 
 /// What kind of thing a native handle names.
-enum class handle_kind : std::uint8_t { pipe, stream_socket, listen_socket, path };
+enum class handle_kind : std::uint8_t {
+    pipe,
+    stream_socket,
+    listen_socket,
+    path,
+    file,
+    mapped_file
+};
 
 }  // namespace plumb

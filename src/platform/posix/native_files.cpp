@@ -2,13 +2,22 @@
 #include "platform/posix/native_call.hpp"
 #include "platform/posix/native_seam.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
 #include <fcntl.h>
+#include <linux/stat.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace plumb::platform {
 namespace {
 
 int native_flags(std::uint32_t how) noexcept {
-    int flags = O_CLOEXEC;
+    int flags = O_CLOEXEC | O_NOCTTY;
     if ((how & open_place) != 0) {
         flags |= O_PATH;
     } else if ((how & open_write) != 0) {
@@ -28,18 +37,124 @@ int native_flags(std::uint32_t how) noexcept {
     return flags;
 }
 
+std::uint32_t direct_alignment(native_handle h) noexcept {
+    struct statx s;
+    if (::syscall(SYS_statx, descriptor(h), "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
+        (s.stx_mask & STATX_DIOALIGN) != 0 && s.stx_dio_offset_align != 0) {
+        return std::max(s.stx_dio_mem_align, s.stx_dio_offset_align);
+    }
+    return 4096;  // enough for every device, where the kernel doesn't tell
+}
+
+int directory_of(native_handle base) noexcept {
+    return base == no_native_handle ? AT_FDCWD : descriptor(base);
+}
+
 // Who may do what with a new file is left to the mask of the process.
 constexpr mode_t everybody = 0666;
 
 }  // namespace
 
 outcome open_file(native_handle base, char const* path, std::uint32_t how) noexcept {
-    int const from = base == no_native_handle ? AT_FDCWD : descriptor(base);
-    return retried([&] { return ::openat(from, path, native_flags(how), everybody); });
+    return retried(
+        [&] { return ::openat(directory_of(base), path, native_flags(how), everybody); });
+}
+
+outcome reopen_file(native_handle h, std::uint32_t how) noexcept {
+    char path[32];
+    std::snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor(h));
+    return open_file(no_native_handle, path, how);
 }
 
 outcome duplicate(native_handle h) noexcept {
     return checked(::fcntl(descriptor(h), F_DUPFD_CLOEXEC, 0));
+}
+
+outcome rename(native_handle base, char const* from, char const* to) noexcept {
+    return checked(::renameat(directory_of(base), from, directory_of(base), to));
+}
+
+outcome unlink(native_handle base, char const* path) noexcept {
+    return checked(::unlinkat(directory_of(base), path, 0));
+}
+
+outcome describe_file(native_handle h, file_facts& facts) noexcept {
+    auto const flags = checked(::fcntl(descriptor(h), F_GETFL));
+    if (flags < 0) {
+        return flags;
+    }
+    facts.appends = (flags & O_APPEND) != 0;
+    facts.alignment = (flags & O_DIRECT) != 0 ? direct_alignment(h) : 1;
+    return 0;
+}
+
+outcome file_size(native_handle h) noexcept {
+    struct stat s;
+    auto const known = checked(::fstat(descriptor(h), &s));
+    return known < 0 ? known : s.st_size;
+}
+
+outcome resize_file(native_handle h, extent_type size) noexcept {
+    return retried([&] { return ::ftruncate(descriptor(h), static_cast<off_t>(size)); });
+}
+
+outcome deallocate(native_handle h, extent_type offset, extent_type bytes) noexcept {
+    return retried([&] {
+        return ::fallocate(descriptor(h), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                           static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    });
+}
+
+// Where the file system can share extents, this does.
+outcome copy_range(native_handle from, extent_type offset, native_handle to, extent_type to_offset,
+                   extent_type bytes) noexcept {
+    return retried([&] {
+        auto in = static_cast<off_t>(offset);
+        auto out = static_cast<off_t>(to_offset);
+        return ::copy_file_range(descriptor(from), &in, descriptor(to), &out, bytes, 0);
+    });
+}
+
+outcome lock_range(native_handle h, range_locking what, extent_type offset, extent_type bytes,
+                   bool wait) noexcept {
+    struct flock lock{};  // an open file's lock names no process
+    lock.l_type = what == range_locking::unlock  ? F_UNLCK
+                  : what == range_locking::share ? F_RDLCK
+                                                 : F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(offset);
+    lock.l_len = static_cast<off_t>(bytes);
+    return retried(
+        [&] { return ::fcntl(descriptor(h), wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock); });
+}
+
+outcome read_at(native_handle h, buffer const* b, std::size_t count, extent_type offset) noexcept {
+    auto const* const v = reinterpret_cast<iovec const*>(b);
+    int const n = static_cast<int>(std::min(count, most_buffers));
+    return retried([&] { return ::preadv2(descriptor(h), v, n, static_cast<off_t>(offset), 0); });
+}
+
+outcome write_at(native_handle h, const_buffer const* b, std::size_t count,
+                 extent_type offset) noexcept {
+    auto const* const v = reinterpret_cast<iovec const*>(b);
+    int const n = static_cast<int>(std::min(count, most_buffers));
+    return retried([&] { return ::pwritev2(descriptor(h), v, n, static_cast<off_t>(offset), 0); });
+}
+
+outcome sync_file(native_handle h, barrier_kind kind, extent_type offset,
+                  extent_type bytes) noexcept {
+    return retried([&] {
+        switch (kind) {
+        case barrier_kind::nowait_data_only:
+            return ::sync_file_range(descriptor(h), static_cast<off_t>(offset),
+                                     static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+        case barrier_kind::wait_data_only:
+            return ::fdatasync(descriptor(h));
+        case barrier_kind::wait_all:
+            break;
+        }
+        return ::fsync(descriptor(h));
+    });
 }
 
 }  // namespace plumb::platform

@@ -237,6 +237,12 @@ outcome await_ready(native_handle h, std::uint32_t what, std::int64_t timeout) n
     }
 }
 
+outcome sleep(std::int64_t time) noexcept {
+    timespec const t{time / 1'000'000'000, time % 1'000'000'000};
+    auto const slept = -outcome{::clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr)};
+    return slept == -EINTR ? 0 : slept;
+}
+
 constinit seam const native{
     .simulated = false,
     .steady_now = steady_now,
@@ -264,7 +270,20 @@ constinit seam const native{
     .poller_wait = poller_wait,
     .poller_wake = poller_wake,
     .open_file = open_file,
+    .reopen_file = reopen_file,
     .duplicate = duplicate,
+    .rename = rename,
+    .unlink = unlink,
+    .describe_file = describe_file,
+    .file_size = file_size,
+    .resize_file = resize_file,
+    .deallocate = deallocate,
+    .copy_range = copy_range,
+    .lock_range = lock_range,
+    .read_at = read_at,
+    .write_at = write_at,
+    .sync_file = sync_file,
+    .sleep = sleep,
 };
 
 }  // namespace

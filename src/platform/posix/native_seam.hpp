@@ -39,6 +39,21 @@ void poller_wake(native_handle poller) noexcept;
 
 // Files; see the seam.
 outcome open_file(native_handle base, char const* path, std::uint32_t how) noexcept;
+outcome reopen_file(native_handle, std::uint32_t how) noexcept;
 outcome duplicate(native_handle) noexcept;
+outcome rename(native_handle base, char const* from, char const* to) noexcept;
+outcome unlink(native_handle base, char const* path) noexcept;
+outcome describe_file(native_handle, file_facts& facts) noexcept;
+outcome file_size(native_handle) noexcept;
+outcome resize_file(native_handle, extent_type size) noexcept;
+outcome deallocate(native_handle, extent_type offset, extent_type bytes) noexcept;
+outcome copy_range(native_handle from, extent_type offset, native_handle to, extent_type to_offset,
+                   extent_type bytes) noexcept;
+outcome lock_range(native_handle, range_locking, extent_type offset, extent_type bytes,
+                   bool wait) noexcept;
+outcome read_at(native_handle, buffer const* b, std::size_t count, extent_type offset) noexcept;
+outcome write_at(native_handle, const_buffer const* b, std::size_t count,
+                 extent_type offset) noexcept;
+outcome sync_file(native_handle, barrier_kind kind, extent_type offset, extent_type bytes) noexcept;
 
 }  // namespace plumb::platform
