@@ -12,6 +12,7 @@ import time
 
 from harness import build, chart, machine, report
 from harness.counters import Counters
+from harness.rounds import add_ratio, alternate, attempt
 from harness.server import Load, MeasureError, Server, descriptor_limit
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -189,48 +190,18 @@ def measure(options, commands, native, results):
         count_with_gcc(commands, counters, results)
 
 
-def attempt(step, case, commands, results):
-    """A case that fails is reported and left out of what follows."""
-    try:
-        return step(case, commands[case])
-    except (MeasureError, OSError) as error:
-        results.fail(case, error)
-        del commands[case]
-        return None
-
-
 def time_rounds(options, commands, load, results, run=None):
     run = run or time_once
-    rounds = []
-    for number in range(options.runs):
-        # Each case comes at another place of each round.
-        order = list(commands)
-        order = order[number % len(order):] + order[:number % len(order)] if order else []
-        this_round = {}
-        for case in order:
-            build.progress(f"round {number + 1} of {options.runs}: {case}")
-            sample = attempt(lambda _, command: run(options, command, load), case, commands,
-                             results)
-            if sample is not None:
-                this_round[case] = sample
-        rounds.append(this_round)
-
-    def median(values):
-        return statistics.median(values) if values else None
-
+    rounds = alternate(commands, options.runs, lambda command: run(options, command, load), results)
     for case in commands:
-        samples = [each[case] for each in rounds]
-        for metric in samples[0]:
-            results.add(case, metric, median([sample[metric] for sample in samples]))
-        cpu = [sample["server_cpu_us_per_request"] for sample in samples]
+        cpu = [each[case]["server_cpu_us_per_request"] for each in rounds]
         results.add(case, "server_cpu_spread", (max(cpu) - min(cpu)) / statistics.median(cpu))
     for case in (case for case in commands if case in PLUMB):
         for peer in (peer for peer in commands if peer in PEERS):
-            paired = [(each[case], each[peer]) for each in rounds]
-            add_ratio(results, case, peer, "server_cpu", "server_cpu_us_per_request", paired)
+            add_ratio(results, rounds, case, peer, "server_cpu", "server_cpu_us_per_request")
             if all(results.get(each, "load_idle_fraction") >= COMPARABLE_IDLE
                    and results.get(each, "delay_fraction") <= QUIET_DELAY for each in (case, peer)):
-                add_ratio(results, case, peer, "requests_per_second", "requests_per_second", paired)
+                add_ratio(results, rounds, case, peer, "requests_per_second")
 
 
 def time_once(options, command, load):
@@ -251,11 +222,6 @@ def time_once(options, command, load):
     if told.get("turns"):
         sample["turns_per_request"] = told["turns"] / told["requests"]
     return sample
-
-
-def add_ratio(results, case, peer, name, metric, paired):
-    ratios = [ours[metric] / theirs[metric] for ours, theirs in paired]
-    results.add(case, f"ratio.{name}.{peer}", statistics.median(ratios), "ratio")
 
 
 def count_with_gcc(commands, counters, results):

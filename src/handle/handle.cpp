@@ -47,6 +47,9 @@ result<native_handle> handle::release() noexcept {
         if (auto const quiet = slot_->table->quiet(*slot_); !quiet) {
             return quiet.error();
         }
+        if (slot_->kind == handle_kind::polled_pipe) {
+            (void)platform::os().set_blocking(native_, true);
+        }
         slot_->table->detach(*std::exchange(slot_, nullptr));
     }
     multiplexer_ = nullptr;

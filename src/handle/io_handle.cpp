@@ -34,9 +34,10 @@ io_result<buffers> io_handle::read(io_request<buffers> request, deadline limit) 
     if (auto const received = take_received(b); received != again) {
         return result_of(b, received);
     }
+    auto const& os = platform::os();
+    auto const attempt = limit.is_infinite() ? os.read_waiting : os.read;
     return result_of(b, block(native(), platform::readable, limit, [&] {
-                         return platform::os().read(native(), kind(), b.native_array(),
-                                                    b.native_count());
+                         return attempt(native(), kind(), b.native_array(), b.native_count());
                      }));
 }
 

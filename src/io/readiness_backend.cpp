@@ -96,6 +96,9 @@ public:
         s->table = &functions;
         s->native = native(h);
         s->kind = h.kind();
+        if (s->kind == handle_kind::pipe && platform::os().set_blocking(s->native, false) >= 0) {
+            s->kind = handle_kind::polled_pipe;
+        }
         s->ready = platform::readable | platform::writable;
         set_slot(h, s);
         return 0;

@@ -143,7 +143,11 @@ struct seam {
     outcome (*local_endpoint)(native_handle, endpoint&) noexcept;
     outcome (*peer_endpoint)(native_handle, endpoint&) noexcept;
 
+    /// Marks the open end of a pipe as one that blocks, or never does.
+    outcome (*set_blocking)(native_handle, bool) noexcept;
     outcome (*read)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
+    /// The same, but blocks until there is something, unless the descriptor is one that never does.
+    outcome (*read_waiting)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
     outcome (*write)(native_handle, handle_kind, const_buffer const*, std::size_t count) noexcept;
     /// Blocks until `native` is ready for `what`, hung up, or the time-out.
     /// @return the readiness, 0 at the time-out

@@ -316,6 +316,9 @@ struct simulated_system::calls {
         return on(peer_endpoint_call, h, [&](node& n) { return n.peer_endpoint(e); });
     }
 
+    static outcome set_blocking(native_handle, bool) noexcept {
+        return failed_with(std::errc::not_supported);  // nothing here ever blocks
+    }
     static outcome read(native_handle h, handle_kind kind, buffer const* b,
                         std::size_t count) noexcept {
         auto const moved = on(read_call, h, [&](node& n) {
@@ -397,7 +400,9 @@ struct simulated_system::calls {
         .set_option = set_option,
         .local_endpoint = local_endpoint,
         .peer_endpoint = peer_endpoint,
+        .set_blocking = set_blocking,
         .read = read,
+        .read_waiting = read,
         .write = write,
         .await_ready = await_ready,
         .open_poller = open_poller,

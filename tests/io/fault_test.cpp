@@ -107,6 +107,7 @@ TEST_F(fault_test, a_read_or_write_that_fails_tells_the_error) {
     faulty().read = [](native_handle, handle_kind, buffer const*, std::size_t) noexcept -> outcome {
         return failed_with(std::errc::io_error);
     };
+    faulty().read_waiting = faulty().read;
     faulty().write = [](native_handle, handle_kind, const_buffer const*,
                         std::size_t) noexcept -> outcome {
         return failed_with(std::errc::no_buffer_space);

@@ -14,6 +14,8 @@ inline constexpr native_handle no_native_handle = -1;
 /// What kind of thing a native handle names.
 enum class handle_kind : std::uint8_t {
     pipe,
+    /// A pipe whose own end was told never to block: see `pipe_handle`.
+    polled_pipe,
     stream_socket,
     listen_socket,
     path,

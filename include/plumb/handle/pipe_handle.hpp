@@ -5,7 +5,9 @@
 
 namespace plumb {
 
-/// One end of a pipe. Source: D2052R0 4.1, P1031 pipe_handle.
+/// One end of a pipe. From its first asynchronous use over epoll until its release this end is marked as never
+/// blocking, which makes for the cheapest reads; the other end is not.
+/// Source: D2052R0 4.1, P1031 pipe_handle.
 class pipe_handle : public io_handle {
 public:
     struct ends;

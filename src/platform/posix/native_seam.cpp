@@ -84,11 +84,16 @@ outcome accept(native_handle h) noexcept {
     return retried([&] { return ::accept4(descriptor(h), nullptr, nullptr, SOCK_CLOEXEC); });
 }
 
+outcome set_blocking(native_handle h, bool blocks) noexcept {
+    int const flags = ::fcntl(descriptor(h), F_GETFL);
+    return checked(
+        ::fcntl(descriptor(h), F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK));
+}
+
 // A connected socket blocks again: its reads and writes name MSG_DONTWAIT, and a ring refuses to wait for others.
 outcome make_blocking(native_handle h, outcome connected) noexcept {
     if (connected >= 0) {
-        int const flags = ::fcntl(descriptor(h), F_GETFL);
-        ::fcntl(descriptor(h), F_SETFL, flags & ~O_NONBLOCK);
+        (void)set_blocking(h, true);
     }
     return connected;
 }
@@ -151,26 +156,43 @@ outcome peer_endpoint(native_handle h, endpoint& e) noexcept {
     return known < 0 ? known : a.to(e);
 }
 
+constexpr bool is_pipe(handle_kind kind) noexcept {
+    return kind == handle_kind::pipe || kind == handle_kind::polled_pipe;
+}
+
 [[gnu::noinline]] outcome read_otherwise(native_handle h, handle_kind kind, buffer const* b,
-                                         std::size_t count) noexcept {
-    if (kind == handle_kind::pipe) {
+                                         std::size_t count, bool waiting) noexcept {
+    if (is_pipe(kind)) {
         auto const* const v = reinterpret_cast<iovec const*>(b);
         int const n = static_cast<int>(std::min(count, most_buffers));
-        return retried([&] { return ::preadv2(descriptor(h), v, n, -1, RWF_NOWAIT); });
+        int const flags = waiting ? 0 : RWF_NOWAIT;
+        return retried([&] { return ::preadv2(descriptor(h), v, n, -1, flags); });
     }
     msghdr m{};
     m.msg_iov = reinterpret_cast<iovec*>(const_cast<buffer*>(b));
     m.msg_iovlen = std::min(count, most_buffers);
-    return retried([&] { return ::recvmsg(descriptor(h), &m, MSG_DONTWAIT); });
+    int const flags = waiting ? 0 : MSG_DONTWAIT;
+    return retried([&] { return ::recvmsg(descriptor(h), &m, flags); });
 }
 
 // One buffer of a socket is what servers move. A call that doesn't wait is not interrupted by signals, so there is
 // nothing to retry and no register to save.
 outcome read(native_handle h, handle_kind kind, buffer const* b, std::size_t count) noexcept {
-    if (count == 1 && kind != handle_kind::pipe) [[likely]] {
+    if (count == 1 && !is_pipe(kind)) [[likely]] {
         return checked(::recv(descriptor(h), b->data(), b->size(), MSG_DONTWAIT));
     }
-    return read_otherwise(h, kind, b, count);
+    if (count == 1 && kind == handle_kind::polled_pipe) {
+        return checked(::read(descriptor(h), b->data(), b->size()));
+    }
+    return read_otherwise(h, kind, b, count, false);
+}
+
+outcome read_waiting(native_handle h, handle_kind kind, buffer const* b,
+                     std::size_t count) noexcept {
+    if (count == 1 && is_pipe(kind)) {
+        return retried([&] { return ::read(descriptor(h), b->data(), b->size()); });
+    }
+    return read_otherwise(h, kind, b, count, true);
 }
 
 #ifndef RWF_NOSIGNAL
@@ -199,7 +221,7 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
 
 [[gnu::noinline]] outcome write_otherwise(native_handle h, handle_kind kind, const_buffer const* b,
                                           std::size_t count) noexcept {
-    if (kind == handle_kind::pipe) {
+    if (is_pipe(kind)) {
         auto const* const v = reinterpret_cast<iovec const*>(b);
         int const n = static_cast<int>(std::min(count, most_buffers));
         auto const written =
@@ -214,7 +236,7 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
 
 outcome write(native_handle h, handle_kind kind, const_buffer const* b,
               std::size_t count) noexcept {
-    if (count == 1 && kind != handle_kind::pipe) [[likely]] {
+    if (count == 1 && !is_pipe(kind)) [[likely]] {
         return checked(::send(descriptor(h), b->data(), b->size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     return write_otherwise(h, kind, b, count);
@@ -260,7 +282,9 @@ constinit seam const native{
     .set_option = set_option,
     .local_endpoint = local_endpoint,
     .peer_endpoint = peer_endpoint,
+    .set_blocking = set_blocking,
     .read = read,
+    .read_waiting = read_waiting,
     .write = write,
     .await_ready = await_ready,
     .open_poller = open_poller,
