@@ -115,6 +115,13 @@ struct file_facts {
 
 enum class range_locking : std::uint8_t { unlock, share, exclude };
 
+/// A thread: what it runs, and while it runs what the system calls it. Stays where it is from its start to its end.
+struct thread_start {
+    void (*body)(void* argument) noexcept;
+    void* argument;
+    std::uintptr_t native = 0;
+};
+
 /// A system. Every function may be called from any thread; none throws; none changes errno in a way that callers
 /// see. Times are ns. Calls on descriptors never block unless said; they retry interrupted calls themselves.
 struct seam {
@@ -199,6 +206,12 @@ struct seam {
 
     /// Blocks for that long, or until a signal comes.
     outcome (*sleep)(std::int64_t time) noexcept;
+
+    outcome (*start_thread)(thread_start&) noexcept;
+    /// Blocks until the thread has ended. Once for each that was started.
+    void (*join_thread)(thread_start&) noexcept;
+    /// How many threads can run at once; at least 1.
+    int (*processor_count)() noexcept;
 };
 
 /// The real system of this platform.

@@ -383,6 +383,13 @@ struct simulated_system::calls {
         return failed_with(std::errc::function_not_supported);
     }
 
+    // A world has one thread.
+    static outcome start_thread(platform::thread_start&) noexcept {
+        return failed_with(std::errc::operation_not_supported);
+    }
+    static void join_thread(platform::thread_start&) noexcept {}
+    static int processor_count() noexcept { return 1; }
+
     static constexpr platform::seam seam{
         .simulated = true,
         .steady_now = steady_now,
@@ -426,6 +433,9 @@ struct simulated_system::calls {
         .write_at = unsupported,
         .sync_file = unsupported,
         .sleep = unsupported,
+        .start_thread = start_thread,
+        .join_thread = join_thread,
+        .processor_count = processor_count,
     };
 };
 

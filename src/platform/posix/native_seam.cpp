@@ -308,6 +308,9 @@ constinit seam const native{
     .write_at = write_at,
     .sync_file = sync_file,
     .sleep = sleep,
+    .start_thread = start_thread,
+    .join_thread = join_thread,
+    .processor_count = processor_count,
 };
 
 }  // namespace

@@ -56,4 +56,9 @@ outcome write_at(native_handle, const_buffer const* b, std::size_t count,
                  extent_type offset) noexcept;
 outcome sync_file(native_handle, barrier_kind kind, extent_type offset, extent_type bytes) noexcept;
 
+// Threads.
+outcome start_thread(thread_start& start) noexcept;
+void join_thread(thread_start& start) noexcept;
+int processor_count() noexcept;
+
 }  // namespace plumb::platform
