@@ -2,12 +2,10 @@
 #include <plumb/io/io_context.hpp>
 
 #include <plumb/base/assert.hpp>
-#include <plumb/exec/owned_work.hpp>
-#include <plumb/exec/pooled_memory.hpp>
+#include <plumb/exec/resumption.hpp>
 
 #include "io/this_thread.hpp"
 
-#include <new>
 #include <utility>
 
 namespace plumb {
@@ -40,22 +38,6 @@ private:
     io_context const*& here_;
     io_context const* outer_;
     io_multiplexer* outer_multiplexer_;
-};
-
-struct posted_resume : owned_work {
-    explicit posted_resume(std::coroutine_handle<> h) noexcept
-        : owned_work(&posted_resume::end), waiting(h) {}
-
-    static void end(owned_work& self, fate f) noexcept {
-        auto* const item = static_cast<posted_resume*>(&self);
-        auto const h = item->waiting;
-        pooled_deallocate(item, sizeof(posted_resume));
-        if (f == fate::run) {
-            h.resume();
-        }
-    }
-
-    std::coroutine_handle<> waiting;
 };
 
 }  // namespace
@@ -98,9 +80,7 @@ void io_context::stop() noexcept {
 }
 
 std::coroutine_handle<> io_context::post_resume(std::coroutine_handle<> h) noexcept {
-    void* const memory = pooled_allocate(sizeof(posted_resume));
-    require(memory != nullptr, "no memory to hand a coroutine over to its io_context");
-    multiplexer_->post(*::new (memory) posted_resume(h));
+    multiplexer_->post(make_resumption(h));
     return std::noop_coroutine();
 }
 

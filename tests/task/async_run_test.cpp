@@ -40,7 +40,7 @@ TEST_F(async_run_test, posts_the_start) {
     };
     async_run(loop.get_executor(), run());
     EXPECT_FALSE(ran);
-    EXPECT_EQ(loop.posts(), 1u);
+    EXPECT_EQ(loop.count(), 1u);
     loop.run();
     EXPECT_TRUE(ran);
     EXPECT_TRUE(loop.roots().empty());

@@ -61,11 +61,11 @@ TEST_F(promise_base_test, this_env_is_the_environment_of_the_launcher_at_every_d
 
 TEST_F(promise_base_test, this_env_does_not_suspend) {
     auto const look = [&]() -> task<> {
-        auto const before = loop.posts();
+        auto const before = loop.count();
         for (int i = 0; i < 1000; ++i) {
             (void)co_await this_env();
         }
-        EXPECT_EQ(loop.posts(), before);
+        EXPECT_EQ(loop.count(), before);
     };
     loop.run(look());
 }

@@ -44,6 +44,11 @@ public:
         return table_ != nullptr && table_->running_in_this_thread(target_);
     }
 
+    /// Whether several threads may be inside the executor at once; false for an empty one.
+    [[nodiscard]] bool concurrent() const noexcept {
+        return table_ != nullptr && table_->concurrent;
+    }
+
     /// The list of coroutines that nobody awaits, of the context behind the executor; null where it keeps none.
     [[nodiscard]] root_list* roots() const noexcept {
         return table_ != nullptr ? table_->roots(target_) : nullptr;
@@ -69,6 +74,7 @@ private:
         root_list* (*roots)(void const*) noexcept;
         bool (*equal)(void const*, void const*) noexcept;
         void (*count_work)(void const*, bool started) noexcept;
+        bool concurrent;
     };
 
     void count_work(bool started) const noexcept {
@@ -129,6 +135,7 @@ private:
             return *static_cast<E const*>(a) == *static_cast<E const*>(b);
         },
         &count_work_of<E>,
+        concurrent_executor<E>,
     };
 
     table const* table_ = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plumb/base/assert.hpp>
+#include <plumb/exec/brief_lock.hpp>
 
 namespace plumb {
 
@@ -33,10 +34,12 @@ private:
     stop_source const* stopped_by_;
 };
 
-/// The roots of a context, oldest first. Threads: the context's. Allocates: never.
+/// The roots of a context, oldest first. Threads: the context's, and where that has several, for `add` and `remove`, all
+/// of them at once; the rest when none runs. Allocates: never.
 class root_list {
 public:
-    root_list() noexcept = default;
+    /// @param concurrent  whether several threads use it
+    explicit root_list(bool concurrent = false) noexcept : concurrent_(concurrent) {}
     root_list(root_list const&) = delete;
     root_list& operator=(root_list const&) = delete;
     ~root_list() {
@@ -46,6 +49,7 @@ public:
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
     void add(root_node& node) noexcept {
+        guard const locked(*this);
         node.list_ = this;
         node.previous_ = last_;
         (last_ != nullptr ? last_->next_ : first_) = &node;
@@ -53,6 +57,7 @@ public:
     }
 
     void remove(root_node& node) noexcept {
+        guard const locked(*this);
         (node.previous_ != nullptr ? node.previous_->next_ : first_) = node.next_;
         (node.next_ != nullptr ? node.next_->previous_ : last_) = node.previous_;
         node.list_ = nullptr;
@@ -88,8 +93,29 @@ public:
     }
 
 private:
+    class guard {
+    public:
+        explicit guard(root_list& list) noexcept : lock_(list.concurrent_ ? &list.lock_ : nullptr) {
+            if (lock_ != nullptr) {
+                lock_->lock();
+            }
+        }
+        guard(guard const&) = delete;
+        guard& operator=(guard const&) = delete;
+        ~guard() {
+            if (lock_ != nullptr) {
+                lock_->unlock();
+            }
+        }
+
+    private:
+        brief_lock* lock_;
+    };
+
     root_node* first_ = nullptr;
     root_node* last_ = nullptr;
+    bool const concurrent_;
+    brief_lock lock_;  // where it is concurrent
 };
 
 root_node::~root_node() {

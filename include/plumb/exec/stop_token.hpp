@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/brief_lock.hpp>
 #include <plumb/exec/executor_ref.hpp>
 #include <plumb/exec/owned_work.hpp>
 
@@ -47,7 +48,8 @@ private:
 };
 
 /// A node that a stop source calls once when a stop is requested. Register it with `stop_token::call_on_stop`.
-/// Unregisters itself when destroyed. Threads: only inside the source's executor. Allocates: never.
+/// Unregisters itself when destroyed, and then waits for a call that another thread is inside of, which only executors
+/// with several threads have. Threads: only inside the source's executor. Allocates: never.
 class stop_callback_node : public stop_callback_link {
 public:
     explicit stop_callback_node(function on_stop) noexcept : call_(on_stop) { clear(); }
@@ -55,9 +57,22 @@ public:
     stop_callback_node& operator=(stop_callback_node const&) = delete;
     ~stop_callback_node() { unregister(); }
 
+    void unregister() noexcept {
+        if (concurrent_ == nullptr) {
+            stop_callback_link::unregister();
+        } else {
+            unregister_concurrent();
+        }
+    }
+
 private:
+    friend stop_source;
     friend class stop_token;
+
+    void unregister_concurrent() noexcept;
+
     function call_;
+    stop_source* concurrent_ = nullptr;  // while registered with a source of several threads
 };
 
 /// Tells whether a stop was requested, and calls back when it is. A borrowed pointer to a `stop_source`, which
@@ -98,13 +113,21 @@ private:
 /// Operations that start in any state but quiet are cancelled. The source must outlive `posted`; an executor that
 /// ends with the node in its queue leads to `called` without calling anybody.
 ///
+/// Of an executor that several threads are inside of, the callbacks are under a lock, which is not held while one of
+/// them runs; i/o can't be watched there.
+///
 /// Threads: `request_stop`, `stop_requested` and `busy` from any thread; the rest inside the executor.
 /// Allocates: never. Cancellation in the manner of C++26's `inplace_stop_source`.
 class stop_source : private owned_work {
 public:
     /// @param where  runs the callbacks; must outlive the source
     explicit stop_source(executor_ref where) noexcept
-        : owned_work(&stop_source::end_posted), where_(where) {}
+        : owned_work(&stop_source::end_posted), where_(where), concurrent_(where.concurrent()) {}
+
+    struct requested_inside {};
+    /// One whose stop is requested only inside the executor, so that it is never busy.
+    stop_source(executor_ref where, requested_inside) noexcept
+        : owned_work(&stop_source::end_posted), concurrent_(where.concurrent()) {}
     stop_source(stop_source const&) = delete;
     stop_source& operator=(stop_source const&) = delete;
 
@@ -138,6 +161,7 @@ public:
 
 private:
     friend stop_token;
+    friend stop_callback_node;
     enum class state : unsigned char { quiet, posted, called };
 
     static void end_posted(owned_work& self, fate f) noexcept {
@@ -149,12 +173,19 @@ private:
     }
 
     void call_all() noexcept {
+        if (concurrent_) {
+            call_all_concurrent();
+            return;
+        }
         while (callbacks_.registered()) {
             stop_callback_link& node = *callbacks_.next_;
             node.unregister();
             node.on_stop_(node);
         }
     }
+
+    void call_all_concurrent() noexcept;
+    void watch_concurrent(stop_callback_node& node) noexcept;
 
     void watch(stop_callback_link& node, stop_callback_link::function on_stop) noexcept {
         stop_callback_link& first = *callbacks_.next_;
@@ -172,6 +203,11 @@ private:
     executor_ref where_;
     ring_start callbacks_;
     std::atomic<state> state_{state::quiet};
+
+    bool const concurrent_;
+    brief_lock lock_;                             // where it is concurrent
+    stop_callback_link const* called_ = nullptr;  // the one that is being called, under the lock
+    void const* caller_ = nullptr;                // and the thread that does it
 };
 
 bool stop_token::stop_requested() const noexcept {
@@ -181,6 +217,8 @@ bool stop_token::stop_requested() const noexcept {
 void stop_token::watch(stop_callback_link& node,
                        stop_callback_link::function on_stop) const noexcept {
     if (source_ != nullptr) {
+        require(!source_->concurrent_, "i/o was started with the stop token of an executor that "
+                                       "several threads are inside of");
         source_->watch(node, on_stop);
     } else {
         node.clear();
@@ -188,7 +226,9 @@ void stop_token::watch(stop_callback_link& node,
 }
 
 void stop_token::call_on_stop(stop_callback_node& node) const noexcept {
-    if (source_ != nullptr && source_->state_.load() == stop_source::state::called) {
+    if (source_ != nullptr && source_->concurrent_) {
+        source_->watch_concurrent(node);
+    } else if (source_ != nullptr && source_->state_.load() == stop_source::state::called) {
         node.call_(node);
     } else {
         watch(node, node.call_);
