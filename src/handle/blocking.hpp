@@ -5,7 +5,13 @@
 
 #include "platform/seam.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace plumb {
+
+/// How long a blocking call waits, in ns, before it looks whether the system clock has jumped.
+constexpr std::int64_t clock_check_interval = 1'000'000'000;
 
 /// Calls `attempt` until it gives something else than EAGAIN, and `wait(ns left)` in between, up to `limit`.
 /// @return what the last attempt gave, an error of `wait`, or minus ETIMEDOUT
@@ -28,6 +34,9 @@ platform::outcome repeat_until(deadline limit, Attempt attempt, Wait wait) noexc
             left = end - now();
             if (left <= 0) {
                 return platform::failed_with(std::errc::timed_out);
+            }
+            if (limit.is_system()) {
+                left = std::min(left, clock_check_interval);
             }
         }
         if (auto const waited = wait(left); waited < 0) {

@@ -44,6 +44,9 @@ public:
     /// @return its outcome
     virtual outcome await_end(io_operation& op) noexcept = 0;
 
+    /// Ends waits whenever `watch` becomes readable, while the backend lives. At most once.
+    virtual void end_waits_by(native_handle watch) noexcept = 0;
+
     /// Ends the current or next wait. Any thread, also signal handlers.
     virtual void wake() noexcept = 0;
 

@@ -80,6 +80,9 @@ io_multiplexer::~io_multiplexer() {
     drive_here();
     // The backend forgets the handles, which ends what is in flight there; what waits here is told to nobody either.
     backend_.reset();
+    if (clock_watch_ >= 0) {
+        platform::os().close(clock_watch_);
+    }
     for (auto* timers : {&steady_timers_, &system_timers_}) {
         while (timers->first() != nullptr) {
             io_operation& op = static_cast<io_operation&>(*timers->first());
@@ -184,6 +187,9 @@ std::int64_t io_multiplexer::begin_limit(io_operation& op) noexcept {
     auto const now = op.limit_.is_zero() ? 0 : clock_of(op);
     auto const due = op.limit_.due_after(now);
     if (due > now) {
+        if (op.limit_.is_system() && clock_watch_ == no_native_handle) {
+            watch_clock();
+        }
         (op.limit_.is_system() ? system_timers_ : steady_timers_).insert(op, due);
         return platform::failed_with(std::errc::resource_unavailable_try_again);
     }
@@ -193,6 +199,14 @@ std::int64_t io_multiplexer::begin_limit(io_operation& op) noexcept {
     op.state_.now = io_operation::phase::pending;
     op.ending_ = io_operation::ending::timed_out;
     return backend_->cancel(op);
+}
+
+/// Makes waits for a time of the system clock follow its jumps, where the system tells of them.
+void io_multiplexer::watch_clock() noexcept {
+    clock_watch_ = platform::os().open_clock_watch();
+    if (clock_watch_ >= 0) {
+        backend_->end_waits_by(clock_watch_);
+    }
 }
 
 std::int64_t io_multiplexer::clock_of(io_operation const& op) noexcept {

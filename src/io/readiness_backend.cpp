@@ -162,6 +162,10 @@ public:
         return count + before - std::exchange(spare_, outer);
     }
 
+    void end_waits_by(native_handle watch) noexcept override {
+        (void)platform::os().poller_add(poller_, watch, platform::no_key);
+    }
+
     void wake() noexcept override { platform::os().poller_wake(poller_); }
 
 private:

@@ -160,8 +160,11 @@ struct seam {
     /// @return the readiness, 0 at the time-out
     outcome (*await_ready)(native_handle, std::uint32_t what, std::int64_t timeout) noexcept;
 
+    /// Opens what a poller reports as readable each time that the system clock was set.
+    outcome (*open_clock_watch)() noexcept;
+
     /// A poller reports each change of readiness once, and when a descriptor is added what it is ready for; not all
-    /// that is `implied`. Keys are not `no_key`.
+    /// that is `implied`. What is added with `no_key` only ends waits.
     outcome (*open_poller)() noexcept;
     void (*close_poller)(native_handle poller) noexcept;
     outcome (*poller_add)(native_handle poller, native_handle, std::uint64_t key) noexcept;

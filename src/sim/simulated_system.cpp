@@ -353,6 +353,9 @@ struct simulated_system::calls {
         return s.note(await_ready_call, h, s.await_ready(h, what, timeout));
     }
 
+    static outcome open_clock_watch() noexcept {
+        return failed_with(std::errc::not_supported);  // nobody sets the clock here
+    }
     static outcome open_poller() noexcept { return here().open_poller(); }
     static void close_poller(native_handle p) noexcept { here().close_poller(p); }
     static outcome poller_add(native_handle p, native_handle h, std::uint64_t key) noexcept {
@@ -412,6 +415,7 @@ struct simulated_system::calls {
         .read_waiting = read,
         .write = write,
         .await_ready = await_ready,
+        .open_clock_watch = open_clock_watch,
         .open_poller = open_poller,
         .close_poller = close_poller,
         .poller_add = poller_add,

@@ -11,8 +11,10 @@
 #include "support/backend.hpp"
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace plumb::test {
 namespace {
@@ -231,6 +233,48 @@ TEST_F(fault_test, an_absolute_system_time_follows_the_clock_where_it_jumps_befo
     shift = 0;
     EXPECT_LT(m->try_run_for(20ms).value(), 0);
     EXPECT_TRUE(waited.untold());
+}
+
+TEST_F(fault_test, an_absolute_system_time_follows_the_clock_where_it_jumps_during_the_wait) {
+    static std::atomic<std::int64_t> shift;
+    static native_handle watch[2];
+    faulty().system_now = []() noexcept { return platform::native_seam().system_now() + shift; };
+    faulty().open_clock_watch = []() noexcept -> outcome { return watch[0]; };
+    for (auto const kind : {multiplexer_kind::epoll, multiplexer_kind::io_uring}) {
+        shift = 0;
+        ASSERT_GE(platform::os().open_pipe(watch), 0);
+        auto const m = io_multiplexer::make(kind);
+        if (!m) {
+            GTEST_SKIP() << to_string(kind) << ": " << m.error().message();
+        }
+        record_of<async_wait> waited;
+        auto const hour_later = std::chrono::system_clock::now() + 1h;
+        auto operation = connect(async_wait(**m, hour_later), recorder(waited));
+        ASSERT_EQ(operation.start(), io_status::pending);
+        std::thread setter([] {
+            std::this_thread::sleep_for(20ms);
+            shift = std::chrono::nanoseconds(1h).count();
+            const_buffer const byte("x", 1);
+            EXPECT_EQ(platform::os().write(watch[1], handle_kind::pipe, &byte, 1), 1);
+        });
+        EXPECT_EQ((*m)->try_run_for(patience).value(), 1) << to_string(kind);
+        setter.join();
+        EXPECT_TRUE(waited.done());
+        EXPECT_EQ(platform::os().close(watch[1]), 0);
+    }
+}
+
+TEST_F(fault_test, where_the_clock_cannot_be_watched_times_are_waited_for_all_the_same) {
+    faulty().open_clock_watch = []() noexcept -> outcome {
+        return failed_with(std::errc::too_many_files_open);
+    };
+    auto const m = make();
+    record_of<async_wait> waited;
+    auto const soon = std::chrono::system_clock::now() + 5ms;
+    auto operation = connect(async_wait(*m, soon), recorder(waited));
+    ASSERT_EQ(operation.start(), io_status::pending);
+    ASSERT_TRUE(drive(*m, operation));
+    EXPECT_TRUE(waited.done());
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ private:
     std::int64_t try_pooled(io_operation& op) noexcept;
     static inline void note_read(handle_slot& s, std::int64_t done, std::size_t wanted,
                                  std::size_t count) noexcept;
+    void watch_clock() noexcept;
     static std::int64_t clock_of(io_operation const& op) noexcept;
     inline void disarm(io_operation& op) noexcept;
     inline void enqueue(io_operation& op) noexcept;
@@ -216,6 +217,7 @@ private:
     // Set by the driver before it sleeps, taken by whoever wakes it: at most one wake-up a sleep.
     std::atomic<bool> sleeping_{false};
     std::atomic<bool> woken_{false};
+    native_handle clock_watch_ = no_native_handle;  // or minus an error
 };
 
 template <class F>

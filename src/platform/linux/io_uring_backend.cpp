@@ -68,6 +68,7 @@ public:
     outcome cancel(io_operation& op) noexcept override;
     outcome reap(std::int64_t timeout, int max_items) noexcept override;
     outcome await_end(io_operation& op) noexcept override;
+    void end_waits_by(native_handle watch) noexcept override;
     void wake() noexcept override;
 
 private:
@@ -84,6 +85,7 @@ private:
     outcome enter(unsigned wait_for, std::int64_t timeout) noexcept;
     outcome take_over() noexcept;
     void arm_wake() noexcept;
+    void arm_clock() noexcept;
 
     io_uring_sqe* next_entry() noexcept;
     outcome issue(ring_slot& s, io_operation& op, bool by_poll = false) noexcept;
@@ -132,6 +134,7 @@ private:
     ring ring_;
     receive_buffers received_;
     int wake_;
+    native_handle clock_watch_ = no_native_handle;
     table& slots_;
     std::uint64_t driver_ = 0;  // the thread that enters the ring; 0 before any has
     int settled_ = 0;           // in this turn
@@ -152,6 +155,9 @@ void io_uring_backend::set_up() noexcept {
         received_.join(ring_);
     }
     arm_wake();
+    if (clock_watch_ != no_native_handle) {
+        arm_clock();
+    }
 }
 
 outcome io_uring_backend::enter(unsigned wait_for, std::int64_t timeout) noexcept {
@@ -260,6 +266,18 @@ void io_uring_backend::arm_wake() noexcept {
     if (wake_armed_) {
         io_uring_prep_poll_multishot(entry, wake_, POLLIN);
         entry->user_data = user_data_of(request::wake);
+    }
+}
+
+void io_uring_backend::end_waits_by(native_handle watch) noexcept {
+    clock_watch_ = watch;
+    arm_clock();
+}
+
+void io_uring_backend::arm_clock() noexcept {
+    if (io_uring_sqe* const entry = next_entry()) {
+        io_uring_prep_poll_multishot(entry, static_cast<int>(clock_watch_), POLLIN);
+        entry->user_data = user_data_of(request::clock);
     }
 }
 
@@ -433,6 +451,12 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
             if (!ending_ && !moving_) {
                 arm_wake();
             }
+        }
+        break;
+    case request::clock:
+        // That it came has ended the wait.
+        if ((c.flags & IORING_CQE_F_MORE) == 0 && !ending_ && !moving_) {
+            arm_clock();
         }
         break;
     case request::write:

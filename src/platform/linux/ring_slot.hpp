@@ -20,10 +20,11 @@ namespace plumb::platform {
 ///   poll_in   waits for readiness, then the operation is tried; it may leave
 ///   poll_out
 ///   wake      no direction's: waits for `wake`
+///   clock     the same: waits for the system clock to be set
 ///
 /// none -> any when an operation needs it, any -> none by the request's last completion, which also
 /// gives the slot of a closed handle back. So a completion never finds its slot in another use.
-enum class request : std::uint8_t { none, read, write, receive, poll_in, poll_out, wake };
+enum class request : std::uint8_t { none, read, write, receive, poll_in, poll_out, wake, clock };
 
 /// A completion names its request by this and the key of the slot.
 constexpr std::uint64_t user_data_of(request r) noexcept {

@@ -287,6 +287,7 @@ constinit seam const native{
     .read_waiting = read_waiting,
     .write = write,
     .await_ready = await_ready,
+    .open_clock_watch = open_clock_watch,
     .open_poller = open_poller,
     .close_poller = close_poller,
     .poller_add = poller_add,

@@ -28,7 +28,8 @@ private:
     socklen_t size_;
 };
 
-// The poller of this platform; see the seam.
+// The poller of this platform, and the watch on its clock; see the seam.
+outcome open_clock_watch() noexcept;
 outcome open_poller() noexcept;
 void close_poller(native_handle poller) noexcept;
 outcome poller_add(native_handle poller, native_handle h, std::uint64_t key) noexcept;
