@@ -14,9 +14,10 @@ namespace plumb {
 
 /// Until when to wait: not at all (zero), for a duration, until a time, or without end.
 ///
-/// Durations and times of the steady clock count on that clock; a time of the system clock follows
-/// the jumps of the system clock, at once where a multiplexer waits, within a second where a call blocks. Nanoseconds, rounded up; what doesn't fit saturates: a negative
-/// duration is zero, and what is more than 292 years off has no end.
+/// Durations and times of the steady clock count on that clock. A time of the system clock follows the
+/// jumps of the system clock: at once where a multiplexer waits, within a second where a call blocks.
+/// Nanoseconds, rounded up; what doesn't fit saturates: a negative duration is zero, and what is more
+/// than 292 years off has no end.
 /// Reads no clock. Threads: as a value. Allocates: never. Source: D2052R0 4.1.
 class deadline {
 public:
