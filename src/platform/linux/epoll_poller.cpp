@@ -9,6 +9,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 // A poller is an epoll instance and an eventfd that wakes it, which needs a state of its own: its handle is the
@@ -18,7 +19,8 @@ namespace {
 
 struct epoll_poller {
     int epoll;
-    int wake;
+    int wake = -1;
+    int timer = -1;  // where the kernel doesn't wait for nanoseconds, from the first such wait on
 };
 
 static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == EPOLLOUT &&
@@ -28,19 +30,43 @@ static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == E
 
 epoll_poller& of(native_handle poller) noexcept { return *reinterpret_cast<epoll_poller*>(poller); }
 
-// Nanoseconds where the kernel can (5.11) and a sandbox lets it, else milliseconds rounded up, so that no wait ends early and then spins.
-int wait(epoll_poller const& p, epoll_event* events, int capacity, std::int64_t timeout) noexcept {
+// Reported once, each time that it becomes readable, and never read.
+bool end_waits_by(epoll_poller const& p, int descriptor) noexcept {
+    epoll_event e{EPOLLIN | EPOLLET, {.u64 = no_key}};
+    return descriptor >= 0 && ::epoll_ctl(p.epoll, EPOLL_CTL_ADD, descriptor, &e) == 0;
+}
+
+/// @return whether the poller's timer will end the wait
+bool set_timer(epoll_poller& p, timespec const& after) noexcept {
+    if (p.timer < 0) {
+        int const made = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (!end_waits_by(p, made)) {
+            ::close(made);
+            return false;
+        }
+        p.timer = made;
+    }
+    itimerspec const once{{}, after};
+    return ::timerfd_settime(p.timer, 0, &once, nullptr) == 0;
+}
+
+// Nanoseconds where the kernel can (5.11) and a sandbox lets it, else a timer, else milliseconds rounded up, so that no
+// wait ends early and then spins.
+int wait(epoll_poller& p, epoll_event* events, int capacity, std::int64_t timeout) noexcept {
     static std::atomic<bool> has_nanoseconds{true};
     if (timeout <= 0) {
         return ::epoll_wait(p.epoll, events, capacity, timeout < 0 ? -1 : 0);
     }
+    timespec const t{timeout / 1'000'000'000, timeout % 1'000'000'000};
     if (has_nanoseconds.load(std::memory_order_relaxed)) {
-        timespec const t{timeout / 1'000'000'000, timeout % 1'000'000'000};
         int const count = ::epoll_pwait2(p.epoll, events, capacity, &t, nullptr);
         if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
             return count;
         }
         has_nanoseconds.store(false, std::memory_order_relaxed);
+    }
+    if (set_timer(p, t)) {
+        return ::epoll_wait(p.epoll, events, capacity, -1);
     }
     std::int64_t const ms =
         std::min<std::int64_t>(timeout / 1'000'000 + (timeout % 1'000'000 != 0), INT32_MAX);
@@ -50,14 +76,13 @@ int wait(epoll_poller const& p, epoll_event* events, int capacity, std::int64_t 
 }  // namespace
 
 outcome open_poller() noexcept {
-    auto* const made = new (std::nothrow) epoll_poller{::epoll_create1(EPOLL_CLOEXEC), -1};
+    auto* const made = new (std::nothrow) epoll_poller{::epoll_create1(EPOLL_CLOEXEC)};
     if (made == nullptr) {
         return -ENOMEM;
     }
     auto const handle = static_cast<native_handle>(reinterpret_cast<std::intptr_t>(made));
-    epoll_event wake{EPOLLIN | EPOLLET, {.u64 = no_key}};
     if (made->epoll < 0 || (made->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
-        ::epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->wake, &wake) < 0) {
+        !end_waits_by(*made, made->wake)) {
         int const error = errno;
         close_poller(handle);
         return -error;
@@ -67,7 +92,7 @@ outcome open_poller() noexcept {
 
 void close_poller(native_handle poller) noexcept {
     epoll_poller const& p = of(poller);
-    for (int const d : {p.wake, p.epoll}) {
+    for (int const d : {p.timer, p.wake, p.epoll}) {
         if (d >= 0) {
             ::close(d);
         }
