@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/handle/io_handle.hpp>
 
-#include <plumb/handle/seekable_handle.hpp>
+#include <plumb/handle/mapped_file_handle.hpp>
 
 #include "handle/blocking.hpp"
 
@@ -24,7 +24,9 @@ io_result<Buffers> result_of(Buffers const& requested, platform::outcome moved) 
 
 io_result<buffers> io_handle::read(io_request<buffers> request, deadline limit) noexcept {
     if (is_seekable(kind())) {
-        return static_cast<seekable_handle&>(*this).read_at(request, limit);
+        return kind() == handle_kind::file
+                   ? static_cast<seekable_handle&>(*this).read_at(request, limit)
+                   : static_cast<mapped_file_handle&>(*this).read_mapped(request, limit);
     }
     auto const b = request.buffers.untrimmed();
     if (b.bytes() == 0) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -147,7 +148,21 @@ result<extent_type> seekable_handle::maximum_extent() const noexcept {
 }
 
 result<void> seekable_handle::truncate(extent_type extent) noexcept {
-    return to_result(platform::os().resize_file(native(), extent));
+    auto const done = platform::os().resize_file(native(), extent);
+    if (done >= 0) {
+        std::atomic_ref(longest_seen_).store(extent, std::memory_order::relaxed);
+    }
+    return to_result(done);
+}
+
+// Several threads may read.
+extent_type seekable_handle::longest_seen(extent_type extent) noexcept {
+    std::atomic_ref const longest(longest_seen_);
+    auto const before = longest.load(std::memory_order::relaxed);
+    if (extent > before) {
+        longest.store(extent, std::memory_order::relaxed);
+    }
+    return std::max(before, extent);
 }
 
 result<void> seekable_handle::zero(extent_type offset, extent_type bytes) noexcept {

@@ -207,6 +207,18 @@ struct seam {
     outcome (*sync_file)(native_handle, barrier_kind, extent_type offset,
                          extent_type bytes) noexcept;
 
+    /// Makes room for a file in the address space, also for what it may grow by, and shows the file there; to be
+    /// written to where the file is open for that.
+    /// @return the address
+    outcome (*map_file)(native_handle, extent_type bytes) noexcept;
+    /// Makes the room larger or smaller. @return the address, which may be another one
+    outcome (*remap_file)(void* map, extent_type bytes, extent_type to) noexcept;
+    outcome (*unmap_file)(void* map, extent_type bytes) noexcept;
+    /// Calls `call(object)`, and leaves it where it touches bytes of the range that can't be reached.
+    /// @return 0, or minus EFAULT if it was left
+    outcome (*guard_map)(void const* begin, std::size_t bytes, void (*call)(void*) noexcept,
+                         void* object) noexcept;
+
     /// Blocks for that long, or until a signal comes.
     outcome (*sleep)(std::int64_t time) noexcept;
 

@@ -18,7 +18,7 @@ public:
         wrap<&seam::open_file, &seam::reopen_file, &seam::duplicate, &seam::rename, &seam::unlink,
              &seam::describe_file, &seam::file_size, &seam::resize_file, &seam::deallocate,
              &seam::copy_range, &seam::lock_range, &seam::read_at, &seam::write_at,
-             &seam::sync_file>();
+             &seam::sync_file, &seam::map_file, &seam::remap_file>();
         table_.close = [](native_handle h) noexcept {
             auto const done = inner_.close(h);
             return --left_ == 0 ? platform::failed_with(std::errc::io_error) : done;

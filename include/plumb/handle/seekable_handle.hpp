@@ -98,6 +98,10 @@ protected:
     seekable_handle& operator=(seekable_handle&&) noexcept = default;
     ~seekable_handle() = default;
 
+    /// Remembers how long the file is; for reads that tell its end from one that it didn't have before.
+    /// @return how long it was at most since it was last cut off by this handle
+    extent_type longest_seen(extent_type extent) noexcept;
+
 private:
     friend class io_handle;
     io_result<buffers> read_at(io_request<buffers> request, deadline limit) noexcept;
@@ -111,6 +115,7 @@ private:
     result<void> copy(extent_type offset, extent_type bytes, seekable_handle& to,
                       extent_type to_offset) noexcept;
 
+    extent_type longest_seen_ = 0;
     std::uint32_t alignment_ = 1;
     bool appends_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/stat.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -48,6 +49,10 @@ std::uint32_t direct_alignment(native_handle h) noexcept {
 
 int directory_of(native_handle base) noexcept {
     return base == no_native_handle ? AT_FDCWD : descriptor(base);
+}
+
+outcome address_or_error(void* map) noexcept {
+    return map == MAP_FAILED ? -errno : static_cast<outcome>(reinterpret_cast<std::intptr_t>(map));
 }
 
 // Who may do what with a new file is left to the mask of the process.
@@ -156,5 +161,20 @@ outcome sync_file(native_handle h, barrier_kind kind, extent_type offset,
         return ::fsync(descriptor(h));
     });
 }
+
+outcome map_file(native_handle h, extent_type bytes) noexcept {
+    auto const map = [&](int protection) {
+        return address_or_error(
+            ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, descriptor(h), 0));
+    };
+    auto const writable = map(PROT_READ | PROT_WRITE);
+    return writable == -EACCES || writable == -EPERM ? map(PROT_READ) : writable;
+}
+
+outcome remap_file(void* map, extent_type bytes, extent_type to) noexcept {
+    return address_or_error(::mremap(map, bytes, to, MREMAP_MAYMOVE));
+}
+
+outcome unmap_file(void* map, extent_type bytes) noexcept { return checked(::munmap(map, bytes)); }
 
 }  // namespace plumb::platform

@@ -56,6 +56,11 @@ outcome read_at(native_handle, buffer const* b, std::size_t count, extent_type o
 outcome write_at(native_handle, const_buffer const* b, std::size_t count,
                  extent_type offset) noexcept;
 outcome sync_file(native_handle, barrier_kind kind, extent_type offset, extent_type bytes) noexcept;
+outcome map_file(native_handle, extent_type bytes) noexcept;
+outcome remap_file(void* map, extent_type bytes, extent_type to) noexcept;
+outcome unmap_file(void* map, extent_type bytes) noexcept;
+outcome guard_map(void const* begin, std::size_t bytes, void (*call)(void*) noexcept,
+                  void* object) noexcept;
 
 // Threads.
 outcome start_thread(thread_start& start) noexcept;
