@@ -6,6 +6,7 @@
 #include <plumb/io/async_wait.hpp>
 #include <plumb/io/io_context.hpp>
 #include <plumb/task/async_run.hpp>
+#include <plumb/task/cancellation.hpp>
 
 #include "aio/notification.hpp"
 
@@ -43,16 +44,6 @@ void report(std::exception_ptr const& failure, endpoint const& peer) {
     }
     std::fprintf(stderr, "plumb: the connection from %s failed: %s\n", peer.to_string().c_str(),
                  what);
-}
-
-bool is_cancellation(std::exception_ptr const& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (std::system_error const& e) {
-        return e.code() == std::errc::operation_canceled;
-    } catch (...) {
-        return false;
-    }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <plumb/base/assert.hpp>
 #include <plumb/exec/io_env.hpp>
+#include <plumb/task/end_hook.hpp>
 #include <plumb/task/frame_allocation.hpp>
 
 #include <concepts>
@@ -13,8 +14,6 @@
 #include <utility>
 
 namespace plumb {
-
-class round_trip;
 
 /// Takes only the executor when it suspends the coroutine: a stop request doesn't reach it.
 template <class A>
@@ -62,15 +61,15 @@ public:
     [[nodiscard]] std::source_location const& location() const noexcept { return location_; }
 
     [[nodiscard]] bool launched() const noexcept { return env_ != nullptr; }
-    /// What takes the end of the coroutine home to its continuation, where that is elsewhere; else null.
-    [[nodiscard]] round_trip* trip() const noexcept { return trip_; }
+    /// Who is told of the end of the coroutine; null where its continuation is just resumed.
+    [[nodiscard]] end_hook* hook() const noexcept { return hook_; }
 
     /// Before the coroutine is resumed for the first time.
     void launch(std::coroutine_handle<> continuation, io_env const& env,
-                round_trip* trip = nullptr) noexcept {
+                end_hook* hook = nullptr) noexcept {
         continuation_ = continuation;
         env_ = &env;
-        trip_ = trip;
+        hook_ = hook;
     }
 
     /// Hands the environment to whatever is awaited, by reference: the awaitable stays where it is.
@@ -126,7 +125,7 @@ protected:
 private:
     std::coroutine_handle<> continuation_;
     io_env const* env_ = nullptr;
-    round_trip* trip_ = nullptr;
+    end_hook* hook_ = nullptr;
     std::source_location location_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <plumb/exec/executor_ref.hpp>
 #include <plumb/exec/work.hpp>
+#include <plumb/task/promise_base.hpp>
 
 #include <coroutine>
 #include <utility>
@@ -12,12 +13,13 @@ namespace plumb {
 /// Takes control from one executor to another and back, with one node, which is in at most one queue at a time.
 /// Counts as outside work at home meanwhile, so that home doesn't end for lack of work.
 ///
-/// States: home -> away (`depart`) -> on its way back (`go_home`) -> home.
-/// Threads: `depart` and the destructor at home, `go_home` there. Allocates: never.
-class round_trip : private work {
+/// States: home -> away (`depart`) -> on its way back (a coroutine that it is the hook of ends there) -> home.
+/// Threads: `depart` and the destructor at home, the hook there. Allocates: never.
+class round_trip : private work, public end_hook {
 public:
     /// @param home  must outlive it
-    explicit round_trip(executor_ref home) noexcept : work(&round_trip::arrive), home_(home) {}
+    explicit round_trip(executor_ref home) noexcept
+        : work(&round_trip::arrive), end_hook(&round_trip::go_home), home_(home) {}
     round_trip(round_trip const&) = delete;
     round_trip& operator=(round_trip const&) = delete;
     ~round_trip() {
@@ -35,18 +37,19 @@ public:
         there.post(this);  // the last touch
     }
 
-    /// Resumes `h` at home. @return what to resume here
-    std::coroutine_handle<> go_home(std::coroutine_handle<> h) {
-        returning_ = true;
-        next_ = h;
-        if (home_.running_in_this_thread()) {
-            return come_home();
+private:
+    /// Resumes the continuation at home.
+    static std::coroutine_handle<> go_home(end_hook& hook, promise_base& ended, bool) noexcept {
+        auto& self = static_cast<round_trip&>(hook);
+        self.returning_ = true;
+        self.next_ = ended.continuation();
+        if (self.home_.running_in_this_thread()) {
+            return self.come_home();
         }
-        home_.post(this);  // the last touch
+        self.home_.post(&self);  // the last touch
         return std::noop_coroutine();
     }
 
-private:
     std::coroutine_handle<> come_home() noexcept {
         away_ = false;
         returning_ = false;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <plumb/task/promise_base.hpp>
-#include <plumb/task/round_trip.hpp>
 #include <plumb/task/task_result.hpp>
 
 #include <coroutine>
@@ -73,15 +72,15 @@ private:
     std::coroutine_handle<promise_type> coroutine_;
 };
 
-/// The end of a coroutine that has an awaiter: resumes it, on its own executor where that is another one.
+/// The end of a coroutine that has an awaiter: resumes it, or tells the hook that it was launched with.
 struct final_awaiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) const noexcept {
         // The last touch: the awaiter may destroy the frame as soon as it runs.
-        promise_base& p = ended.promise();
-        round_trip* const trip = p.trip();
-        return trip == nullptr ? p.continuation() : trip->go_home(p.continuation());
+        Promise& p = ended.promise();
+        end_hook* const hook = p.hook();
+        return hook == nullptr ? p.continuation() : (*hook)(p, p.failed());
     }
     void await_resume() const noexcept {}
 };

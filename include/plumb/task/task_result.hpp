@@ -33,6 +33,7 @@ public:
     ~task_result() { clear(); }
 
     [[nodiscard]] bool has_value() const noexcept { return state_ == state::value; }
+    [[nodiscard]] bool failed() const noexcept { return state_ == state::exception; }
 
     template <class U>
     void set_value(U&& value) {
@@ -92,6 +93,7 @@ template <>
 class task_result<void> {
 public:
     [[nodiscard]] bool has_value() const noexcept { return done_ && exception_ == nullptr; }
+    [[nodiscard]] bool failed() const noexcept { return exception_ != nullptr; }
     void set_value() noexcept { done_ = true; }
     void set_exception(std::exception_ptr e) noexcept {
         exception_ = std::move(e);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/exec/nested_stop_source.hpp>
+#include <plumb/exec/root_list.hpp>
+#include <plumb/exec/work.hpp>
+#include <plumb/task/promise_base.hpp>
+#include <plumb/task/task.hpp>
+#include <plumb/task/with_stop.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace plumb {
+
+/// Where tasks are launched that nobody awaits one by one, and that all have ended before the scope does:
+///
+///     co_await task_scope::run([&](task_scope& scope) -> task<> {
+///         while (auto peer = co_await accept()) {
+///             scope.spawn(serve(std::move(*peer)));
+///         }
+///     });
+///
+/// A stop request of the coroutine that runs the scope reaches the body and all children. The first that fails stops
+/// the rest, and its exception leaves the scope; a child that ends as cancelled after a stop was requested hasn't failed.
+///
+/// States: open (the body runs) -> ending (it waits for the children) -> ended. `left_` counts the children and the body;
+/// who counts down to zero resumes the scope. A child belongs to the executor's queue until it begins, and then to
+/// itself; the list of them is for a scope that is destroyed where it is suspended.
+/// Threads: its executor's, all at once where that has several. Allocates: frames, from the pool.
+class task_scope {
+public:
+    task_scope(task_scope const&) = delete;
+    task_scope& operator=(task_scope const&) = delete;
+    ~task_scope() { spawned_.destroy_all(); }
+
+    /// Calls `body` with a new scope, awaits the task that it returns and all that was spawned, and gives the body's
+    /// value. `body` and its captures live until all have ended; the locals of its task only until that ends.
+    template <std::invocable<task_scope&> F>
+    static std::invoke_result_t<F&, task_scope&> run(F body) {
+        F kept = std::move(body);
+        task_scope scope(co_await this_env());
+        auto main = kept(scope);  // ends before the scope
+        co_await with_stop(scope.token(), main.finished());
+        if (main.result().failed()) {
+            scope.fail(main.result().exception());
+        }
+        co_await joined{scope};
+        if (scope.failed_.load()) {
+            std::rethrow_exception(scope.failure_);
+        }
+        co_return main.take();
+    }
+
+    /// Launches a task. It begins later, never inline; its value is dropped.
+    /// Threads: inside the executor, from the body or a child. Allocates: a frame, from the pool; throws bad_alloc.
+    template <class T>
+    void spawn(task<T> t) {
+        child::make(*this, std::move(t)).coroutine.promise().post_start();
+    }
+
+    /// Stops the body and all children, also those that are spawned later. Threads: inside the executor.
+    void request_stop() noexcept { stop_.request_stop(); }
+    [[nodiscard]] stop_token token() noexcept { return stop_.token(); }
+
+private:
+    /// The coroutine that owns a spawned task.
+    struct child {
+        class promise_type;
+
+        template <class T>
+        static child make(task_scope& scope, task<T> spawned) {
+            task<T> t = std::move(spawned);
+            co_await t.finished();
+            if (t.result().failed()) {
+                scope.fail(t.result().exception());
+            }
+        }
+
+        std::coroutine_handle<promise_type> coroutine;
+    };
+
+    struct joined {
+        task_scope& scope;
+        [[nodiscard]] bool await_ready() const noexcept { return false; }
+        bool await_suspend(std::coroutine_handle<> h, io_env const&) noexcept {
+            scope.waiting_ = h;
+            return scope.left_.fetch_sub(1) != 1;
+        }
+        void await_resume() const noexcept {}
+    };
+
+    explicit task_scope(io_env const& env) noexcept
+        : stop_(env), spawned_(env.executor.concurrent()) {}
+
+    void fail(std::exception_ptr e) noexcept;
+    /// @return what to resume
+    std::coroutine_handle<> child_ended() noexcept {
+        return left_.fetch_sub(1) == 1 ? waiting_ : std::noop_coroutine();
+    }
+
+    nested_stop_source stop_;
+    root_list spawned_;
+    std::coroutine_handle<> waiting_;
+    std::exception_ptr failure_;  // of whoever set `failed_`
+    std::atomic<bool> failed_{false};
+    std::atomic<std::size_t> left_{1};
+};
+
+class task_scope::child::promise_type : public promise_base, private work, private root_node {
+public:
+    template <class T>
+    promise_type(task_scope& scope, task<T> const&) noexcept
+        : work(&promise_type::start),
+          root_node(&promise_type::destroy_suspended, nullptr),
+          scope_(scope) {
+        launch(std::noop_coroutine(), scope.stop_.env());
+    }
+
+    child get_return_object() noexcept { return {self()}; }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    auto final_suspend() const noexcept {
+        struct leaving {
+            [[nodiscard]] bool await_ready() const noexcept { return false; }
+            std::coroutine_handle<>
+            await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+                task_scope& scope = ended.promise().scope_;
+                ended.destroy();  // with all that the task owned, before the scope may end
+                return scope.child_ended();
+            }
+            void await_resume() const noexcept {}
+        };
+        return leaving();
+    }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }  // a task keeps its own
+
+    void post_start() noexcept {
+        scope_.left_.fetch_add(1);
+        scope_.spawned_.add(*this);
+        env().executor.post(this);
+    }
+
+private:
+    std::coroutine_handle<promise_type> self() noexcept {
+        return std::coroutine_handle<promise_type>::from_promise(*this);
+    }
+    static void start(work& w) noexcept { static_cast<promise_type&>(w).self().resume(); }
+    static void destroy_suspended(root_node& n) noexcept {
+        static_cast<promise_type&>(n).self().destroy();
+    }
+
+    task_scope& scope_;
+};
+
+}  // namespace plumb
