@@ -5,6 +5,7 @@
 #include <plumb/exec/thread_pool.hpp>
 
 #include "support/allocations.hpp"
+#include "support/manual_loop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -116,6 +117,27 @@ TEST_F(strand_test, dispatches_inline_only_inside_that_very_strand) {
     loop.get_executor().post(&outside);
     loop.run();
     EXPECT_TRUE(ran);
+}
+
+TEST_F(strand_test, a_suspended_coroutine_has_left_it) {
+    manual_strand const s(loop.get_executor());
+    gate g;
+    auto const waits = [&]() -> task<> {
+        EXPECT_TRUE(s.running_in_this_thread());
+        order += '1';
+        co_await g;
+        order += '3';
+    };
+    auto const passes = [&]() -> task<> {
+        order += '2';
+        co_return;
+    };
+    async_run(s, waits());
+    async_run(s, passes());
+    loop.run();
+    EXPECT_EQ(order, "12");
+    g.open();
+    EXPECT_EQ(order, "123");
 }
 
 TEST_F(strand_test, over_a_strand_is_inside_of_both) {
