@@ -141,13 +141,14 @@ struct pipe_meter {
     uint64_t warm;
     uint64_t done;
     uint64_t began;
+    uint64_t ended;
     uint64_t last;
     uint64_t worst;
     uint32_t* histogram;
 };
 
 static inline struct pipe_meter pipe_meter_of(const struct pipe_options* o) {
-    struct pipe_meter m = {o->reads, o->reads / 10, 0, pipe_now(), 0, 0, NULL};
+    struct pipe_meter m = {o->reads, o->reads / 10, 0, pipe_now(), 0, 0, 0, NULL};
     if (o->percentiles) {
         m.histogram = (uint32_t*)calloc(pipe_histogram, sizeof(uint32_t));
         m.last = m.began;
@@ -171,7 +172,11 @@ static inline int pipe_count(struct pipe_meter* m) {
     if (m->done == m->warm) {
         m->began = pipe_now();
     }
-    return m->done != m->reads;
+    if (m->done == m->reads) {
+        m->ended = pipe_now();
+        return 0;
+    }
+    return 1;
 }
 
 static inline double pipe_percentile(const struct pipe_meter* m, double part) {
@@ -187,7 +192,7 @@ static inline double pipe_percentile(const struct pipe_meter* m, double part) {
 }
 
 static inline void pipe_report(struct pipe_meter* m) {
-    double ns = (double)(pipe_now() - m->began) / (double)(m->reads - m->warm);
+    double ns = (double)(m->ended - m->began) / (double)(m->reads - m->warm);
     printf("{\"ns_per_read\": %.2f", ns);
     if (m->histogram != NULL) {
         static const struct {

@@ -17,6 +17,40 @@ void const* this_thread() noexcept {
 
 }  // namespace
 
+bool stop_source::request_stop() noexcept {
+    bool const inside = !where_ || where_.running_in_this_thread();
+    auto expected = concurrent_ ? state::quiet_concurrent : state::quiet;
+    if (!state_.compare_exchange_strong(expected, inside ? state::called : state::posted)) {
+        return false;
+    }
+    if (inside) {
+        call_all();
+    } else {
+        where_.post(this);
+    }
+    return true;
+}
+
+void stop_source::end_posted(owned_work& self, fate f) noexcept {
+    auto& source = static_cast<stop_source&>(self);
+    if (f == fate::run) {
+        source.call_all();
+    }
+    source.state_.store(state::called);
+}
+
+void stop_source::call_all() noexcept {
+    if (concurrent_) {
+        call_all_concurrent();
+        return;
+    }
+    while (callbacks_.registered()) {
+        stop_callback_link& node = *callbacks_.next_;
+        node.unregister();
+        node.on_stop_(node);
+    }
+}
+
 void stop_source::call_all_concurrent() noexcept {
     lock_.lock();
     while (callbacks_.registered()) {
@@ -35,7 +69,7 @@ void stop_source::call_all_concurrent() noexcept {
 void stop_source::watch_concurrent(stop_callback_node& node) noexcept {
     {
         std::scoped_lock const locked(lock_);
-        if (state_.load() == state::quiet) {
+        if (!stop_requested()) {
             watch(node, node.call_);
             node.concurrent_ = this;
             return;

@@ -69,7 +69,7 @@ inline void io_multiplexer::note_read(handle_slot& s, std::int64_t done, std::si
     bool nothing_left = false;
     if (done > 0) [[likely]] {
         nothing_left = static_cast<std::size_t>(done) < wanted &&
-                       (s.ready & platform::hung_up) == 0 && count <= platform::most_buffers;
+                       (s.ready & platform::inconclusive) == 0 && count <= platform::most_buffers;
     } else {
         nothing_left = done == platform::failed_with(std::errc::resource_unavailable_try_again);
     }

@@ -87,6 +87,7 @@ io_multiplexer::~io_multiplexer() {
         while (timers->first() != nullptr) {
             io_operation& op = static_cast<io_operation&>(*timers->first());
             disarm(op);
+            op.leave();
             op.state_.now = io_operation::phase::done;
             op.outcome_ = platform::failed_with(std::errc::operation_canceled);
         }

@@ -61,8 +61,15 @@ bool io_operation::attach() noexcept {
     multiplexer_ =
         target_->multiplexer_ != nullptr ? target_->multiplexer_ : &io_multiplexer::this_thread();
     multiplexer_->check_driver();
-    outcome_ = target_->is_open() ? multiplexer_->backend_->attach(*target_)
-                                  : platform::failed_with(std::errc::bad_file_descriptor);
+    if (!target_->is_open()) {
+        outcome_ = platform::failed_with(std::errc::bad_file_descriptor);
+    } else if (target_->kind() == handle_kind::file ||
+               target_->kind() == handle_kind::mapped_file) {
+        outcome_ =
+            platform::failed_with(std::errc::not_supported);  // so far only by blocking calls
+    } else {
+        outcome_ = multiplexer_->backend_->attach(*target_);
+    }
     if (outcome_ < 0) {
         return false;
     }
@@ -122,8 +129,8 @@ io_status io_operation::complete_later() noexcept {
 template <io_operation::action A>
 io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env const& env) noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
-    if (env.stop.stop_requested()) [[unlikely]] {
-        return refuse();
+    if (!env.stop.can_watch()) [[unlikely]] {
+        return refuse(env);
     }
     waiting_ = waiting.address();
     env_ = &env;
@@ -191,7 +198,9 @@ template <io_operation::action A>
     return complete_now(m);
 }
 
-io_status io_operation::refuse() noexcept {
+io_status io_operation::refuse(io_env const& env) noexcept {
+    require(env.stop.stop_requested(), "i/o was started with the stop token of an executor that "
+                                       "several threads are inside of");
     outcome_ = platform::failed_with(std::errc::operation_canceled);
     state_.now = phase::done;
     return io_status::completed;

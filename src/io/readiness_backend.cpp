@@ -11,7 +11,7 @@
 #include <span>
 
 // Readiness of a slot: optimistic at first, cleared by EAGAIN, and by a short read where that proves that nothing is
-// left; set again by the poller. Once hung up it is never cleared, because no further event may come.
+// left (not on unix sockets, nor after urgent data); set again by the poller. Once hung up it is never cleared, because no further event may come.
 // A handle is added to the poller when an operation first has to wait, and stays until it is closed.
 namespace plumb {
 
@@ -100,6 +100,9 @@ public:
             s->kind = handle_kind::polled_pipe;
         }
         s->ready = platform::readable | platform::writable;
+        if (s->kind == handle_kind::stream_socket && platform::os().divides_stream(s->native) > 0) {
+            s->ready |= platform::divided;
+        }
         set_slot(h, s);
         return 0;
     }
@@ -149,7 +152,11 @@ public:
         bool const bounded = max_items >= 0;
         auto const room =
             bounded ? std::min(events.size(), static_cast<std::size_t>(max_items)) : events.size();
-        auto const count = platform::os().poller_wait(poller_, events.data(), room, timeout);
+        auto count = platform::os().poller_wait(poller_, events.data(), room, timeout);
+        if (count == 1 && room == 1 && events[0].key() == platform::no_key) {
+            // The one place was taken by what only ends the wait.
+            count = platform::os().poller_wait(poller_, events.data(), room, 0);
+        }
         if (count < 0) {
             return count;
         }

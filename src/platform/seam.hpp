@@ -35,6 +35,8 @@ inline constexpr std::int64_t forever = -1;
 /// What a descriptor can be ready for; also what a poller reports.
 enum readiness : std::uint32_t {
     readable = 1,
+    /// Urgent data divide the stream.
+    divided = 2,
     writable = 4,
     /// There is an error, the peer has hung up, or has sent its last byte.
     failed = 8,
@@ -42,6 +44,8 @@ enum readiness : std::uint32_t {
     read_ended = 0x2000,
     /// After any of these no later event will come.
     hung_up = failed | disconnected | read_ended,
+    /// With any of these a short read doesn't prove that nothing is left.
+    inconclusive = hung_up | divided,
 };
 
 /// With what each of them implies: reads that end or fail don't wait.
@@ -150,6 +154,8 @@ struct seam {
     outcome (*local_endpoint)(native_handle, endpoint&) noexcept;
     outcome (*peer_endpoint)(native_handle, endpoint&) noexcept;
 
+    /// @return whether control data may divide the stream of this socket, so that a read ends before them
+    outcome (*divides_stream)(native_handle) noexcept;
     /// Marks the open end of a pipe as one that blocks, or never does.
     outcome (*set_blocking)(native_handle, bool) noexcept;
     outcome (*read)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;

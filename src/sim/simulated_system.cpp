@@ -316,6 +316,7 @@ struct simulated_system::calls {
         return on(peer_endpoint_call, h, [&](node& n) { return n.peer_endpoint(e); });
     }
 
+    static outcome divides_stream(native_handle) noexcept { return 0; }
     static outcome set_blocking(native_handle, bool) noexcept {
         return failed_with(std::errc::not_supported);  // nothing here ever blocks
     }
@@ -410,6 +411,7 @@ struct simulated_system::calls {
         .set_option = set_option,
         .local_endpoint = local_endpoint,
         .peer_endpoint = peer_endpoint,
+        .divides_stream = divides_stream,
         .set_blocking = set_blocking,
         .read = read,
         .read_waiting = read,

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace plumb::test {
 namespace {
@@ -208,6 +209,26 @@ TEST_F(fault_test, readiness_that_is_none_is_waited_for_again) {
         (void)m->try_run();
     }
     EXPECT_TRUE(operation.completed());
+}
+
+TEST_F(fault_test, what_only_ends_waits_uses_up_no_bounded_turn) {
+    auto const m = make();
+    auto pair = sockets(*m);
+    auto operation = connect(async_read(pair.first, buffer(memory)), recorder(read));
+    ASSERT_EQ(operation.start(), io_status::pending);
+    ASSERT_TRUE(pair.second.write(bytes_of("x"), patience));
+    static bool woken;
+    woken = true;
+    faulty().poller_wait = [](native_handle p, platform::poll_event* e, std::size_t n,
+                              std::int64_t t) noexcept -> outcome {
+        if (!std::exchange(woken, false)) {
+            return platform::native_seam().poller_wait(p, e, n, t);
+        }
+        e[0] = {platform::no_key, platform::readable};
+        return 1;
+    };
+    EXPECT_EQ(m->complete_io(1).value(), 1);
+    EXPECT_TRUE(read.done());
 }
 
 // A wall clock that jumps, by a system whose clock the test sets.

@@ -411,5 +411,27 @@ TEST_P(io_awaitable_threads_test, a_stop_request_of_another_thread_cancels_on_th
     EXPECT_EQ(seen, canceled);
 }
 
+TEST_P(io_awaitable_test, a_wait_that_outlives_its_multiplexer_is_no_callback_any_more) {
+    work_queue place;
+    by_hand const elsewhere{&place};
+    stop_source requested(elsewhere);
+    io_env const other{elsewhere, requested.token()};
+    auto m = another();
+    auto const wait = [](io_env const&, io_multiplexer& in) -> program {
+        (void)co_await io_awaitable<async_wait>(async_wait(in, 1h));
+    };
+    {
+        program waiting = wait(other, *m);
+        waiting.start();
+        m.reset();
+        EXPECT_FALSE(waiting.ended());
+    }
+    // Nobody is left to be called, here and at the end of the source.
+    requested.request_stop();
+    while (work* const item = place.pop()) {
+        (*item)();
+    }
+}
+
 }  // namespace
 }  // namespace plumb::test

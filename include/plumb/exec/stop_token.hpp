@@ -86,10 +86,13 @@ public:
     [[nodiscard]] bool stop_possible() const noexcept { return source_ != nullptr; }
     [[nodiscard]] inline bool stop_requested() const noexcept;
 
+    /// Whether `watch` may be called: no stop was requested, and the source isn't one of several threads.
+    [[nodiscard]] inline bool can_watch() const noexcept;
+
     /// The source, which is not touched; null where no stop is possible.
     [[nodiscard]] stop_source const* source() const noexcept { return source_; }
 
-    /// Registers `node` where it was just seen, inside the executor, that no stop was requested; clears it where none is
+    /// Registers `node` where it was just seen, inside the executor, that it `can_watch`; clears it where no stop is
     /// possible.
     inline void watch(stop_callback_link& node,
                       stop_callback_link::function on_stop) const noexcept;
@@ -121,13 +124,16 @@ private:
 class stop_source : private owned_work {
 public:
     /// @param where  runs the callbacks; must outlive the source
-    explicit stop_source(executor_ref where) noexcept
-        : owned_work(&stop_source::end_posted), where_(where), concurrent_(where.concurrent()) {}
+    explicit stop_source(executor_ref where) noexcept : stop_source(where, requested_inside()) {
+        where_ = where;
+    }
 
     struct requested_inside {};
     /// One whose stop is requested only inside the executor, so that it is never busy.
     stop_source(executor_ref where, requested_inside) noexcept
-        : owned_work(&stop_source::end_posted), concurrent_(where.concurrent()) {}
+        : owned_work(&stop_source::end_posted),
+          state_(where.concurrent() ? state::quiet_concurrent : state::quiet),
+          concurrent_(where.concurrent()) {}
     stop_source(stop_source const&) = delete;
     stop_source& operator=(stop_source const&) = delete;
 
@@ -139,51 +145,21 @@ public:
     }
 
     [[nodiscard]] stop_token token() noexcept { return stop_token(*this); }
-    [[nodiscard]] bool stop_requested() const noexcept { return state_.load() != state::quiet; }
+    [[nodiscard]] bool stop_requested() const noexcept { return state_.load() >= state::posted; }
 
     /// Whether a request waits in the executor's queue.
     [[nodiscard]] bool busy() const noexcept { return state_.load() == state::posted; }
 
     /// @return false when a stop was already requested
-    bool request_stop() noexcept {
-        bool const inside = !where_ || where_.running_in_this_thread();
-        auto expected = state::quiet;
-        if (!state_.compare_exchange_strong(expected, inside ? state::called : state::posted)) {
-            return false;
-        }
-        if (inside) {
-            call_all();
-        } else {
-            where_.post(this);
-        }
-        return true;
-    }
+    bool request_stop() noexcept;
 
 private:
     friend stop_token;
     friend stop_callback_node;
-    enum class state : unsigned char { quiet, posted, called };
+    enum class state : unsigned char { quiet, quiet_concurrent, posted, called };
 
-    static void end_posted(owned_work& self, fate f) noexcept {
-        auto& source = static_cast<stop_source&>(self);
-        if (f == fate::run) {
-            source.call_all();
-        }
-        source.state_.store(state::called);
-    }
-
-    void call_all() noexcept {
-        if (concurrent_) {
-            call_all_concurrent();
-            return;
-        }
-        while (callbacks_.registered()) {
-            stop_callback_link& node = *callbacks_.next_;
-            node.unregister();
-            node.on_stop_(node);
-        }
-    }
-
+    static void end_posted(owned_work& self, fate f) noexcept;
+    void call_all() noexcept;
     void call_all_concurrent() noexcept;
     void watch_concurrent(stop_callback_node& node) noexcept;
 
@@ -202,7 +178,7 @@ private:
 
     executor_ref where_;
     ring_start callbacks_;
-    std::atomic<state> state_{state::quiet};
+    std::atomic<state> state_;
 
     bool const concurrent_;
     brief_lock lock_;                             // where it is concurrent
@@ -214,11 +190,13 @@ bool stop_token::stop_requested() const noexcept {
     return source_ != nullptr && source_->stop_requested();
 }
 
+bool stop_token::can_watch() const noexcept {
+    return source_ == nullptr || source_->state_.load() == stop_source::state::quiet;
+}
+
 void stop_token::watch(stop_callback_link& node,
                        stop_callback_link::function on_stop) const noexcept {
     if (source_ != nullptr) {
-        require(!source_->concurrent_, "i/o was started with the stop token of an executor that "
-                                       "several threads are inside of");
         source_->watch(node, on_stop);
     } else {
         node.clear();
@@ -246,6 +224,9 @@ public:
           on_stop_(std::move(on_stop)) {
         token.call_on_stop(*this);
     }
+    stop_callback(stop_callback const&) = delete;
+    stop_callback& operator=(stop_callback const&) = delete;
+    ~stop_callback() { unregister(); }  // before the function goes
 
     using stop_callback_node::unregister;
 

@@ -170,7 +170,7 @@ private:
     inline io_status pend(io_multiplexer& m, io_env const& env) noexcept;
     inline io_status complete_now(io_multiplexer& m) noexcept;
     io_status complete_later() noexcept;
-    io_status refuse() noexcept;
+    io_status refuse(io_env const& env) noexcept;
     template <action A>
     io_status start_otherwise() noexcept;
     inline void settle_outcome(std::int64_t outcome) noexcept;

@@ -24,7 +24,8 @@ struct epoll_poller {
 };
 
 static_assert(std::uint32_t{readable} == EPOLLIN && std::uint32_t{writable} == EPOLLOUT &&
-                  std::uint32_t{failed} == EPOLLERR && std::uint32_t{disconnected} == EPOLLHUP &&
+                  std::uint32_t{divided} == EPOLLPRI && std::uint32_t{failed} == EPOLLERR &&
+                  std::uint32_t{disconnected} == EPOLLHUP &&
                   std::uint32_t{read_ended} == EPOLLRDHUP,
               "the readiness of an event is taken over as it is");
 
@@ -101,7 +102,7 @@ void close_poller(native_handle poller) noexcept {
 }
 
 outcome poller_add(native_handle poller, native_handle h, std::uint64_t key) noexcept {
-    epoll_event e{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = key}};
+    epoll_event e{EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = key}};
     return ::epoll_ctl(of(poller).epoll, EPOLL_CTL_ADD, static_cast<int>(h), &e) < 0 ? -errno : 0;
 }
 

@@ -243,6 +243,7 @@ io_uring_backend::~io_uring_backend() {
             }
         }
         s.multiplexer = nullptr;
+        s.ready = s.watched = 0;
         if (s.closed) {
             slots_.give_back(s);
         }
@@ -824,13 +825,13 @@ outcome io_uring_backend::start_otherwise(ring_slot& s, io_operation& op) noexce
             return done;
         }
     }
-    s.waiting(reading) = &op;
     if (d.in_kernel == request::none) {
         if (outcome const issued = issue(s, op); issued < 0) [[unlikely]] {
-            s.waiting(reading) = nullptr;
             return issued;
         }
     }
+    s.waiting(reading) =
+        &op;  // not before: to make room, the ring may have to start anew all that waits
     return again;
 }
 
@@ -851,14 +852,15 @@ outcome io_uring_backend::cancel(io_operation& op) noexcept {
         return canceled;
     }
     direction& d = s.side(reading);
-    if (d.in_kernel == request::read || d.in_kernel == request::write) {
-        cancel_request(s, d);
-        return again;
-    }
     if (d.in_kernel == request::receive && never_waits(op)) {
         if (outcome const done = pull_for(op); done != again) {
             return done;
         }
+    }
+    // Also of what took the place of a receive that has just ended.
+    if (d.in_kernel == request::read || d.in_kernel == request::write) {
+        cancel_request(s, d);
+        return again;
     }
     waiting = nullptr;
     return canceled;
@@ -896,7 +898,7 @@ outcome io_uring_backend::reap(std::int64_t timeout, int max_items) noexcept {
     if (!ring_.empty()) {
         timeout = 0;
     }
-    if (timeout != 0 || ring_.must_enter()) {
+    if (timeout != 0 || ring_.must_enter() || driver_ != this_thread_number()) {
         if (outcome const entered = enter(timeout != 0 ? 1 : 0, timeout); entered < 0) {
             return entered;
         }

@@ -84,6 +84,13 @@ outcome accept(native_handle h) noexcept {
     return retried([&] { return ::accept4(descriptor(h), nullptr, nullptr, SOCK_CLOEXEC); });
 }
 
+outcome divides_stream(native_handle h) noexcept {
+    int domain = 0;
+    socklen_t size = sizeof(domain);
+    auto const known = checked(::getsockopt(descriptor(h), SOL_SOCKET, SO_DOMAIN, &domain, &size));
+    return known < 0 ? known : outcome{domain == AF_UNIX};
+}
+
 outcome set_blocking(native_handle h, bool blocks) noexcept {
     int const flags = ::fcntl(descriptor(h), F_GETFL);
     return checked(
@@ -282,6 +289,7 @@ constinit seam const native{
     .set_option = set_option,
     .local_endpoint = local_endpoint,
     .peer_endpoint = peer_endpoint,
+    .divides_stream = divides_stream,
     .set_blocking = set_blocking,
     .read = read,
     .read_waiting = read_waiting,
