@@ -9,6 +9,8 @@
 namespace plumb {
 namespace {
 
+constexpr std::string_view unix_prefix = "unix:";
+
 /// A number that is all of `text`, without a sign.
 template <std::unsigned_integral Number>
 std::optional<Number> number(std::string_view text, int base = 10) noexcept {
@@ -144,6 +146,12 @@ char* write_v6(char* out, std::span<std::uint8_t const> bytes) noexcept {
 }  // namespace
 
 result<endpoint> endpoint::parse(std::string_view text) noexcept {
+    if (text.starts_with(unix_prefix)) {
+        auto const name = text.substr(unix_prefix.size());
+        return name.empty()            ? unix_unnamed()
+               : name.starts_with('@') ? unix_abstract(name.substr(1))
+                                       : unix_path(name);
+    }
     auto const colon = text.rfind(':');
     if (colon == std::string_view::npos) {
         return error::not_an_address;
@@ -179,7 +187,7 @@ result<endpoint> endpoint::parse_address(std::string_view host, std::uint16_t po
         e.scope_ = *scope;
         host = host.substr(0, percent);
     }
-    if (!parse_v6(host, e.bytes_)) {
+    if (!parse_v6(host, std::span(e.bytes_).first<16>())) {
         return error::not_an_address;
     }
     return e;
@@ -199,7 +207,7 @@ endpoint endpoint::loopback_v4(std::uint16_t port) noexcept {
 
 endpoint endpoint::loopback_v6(std::uint16_t port) noexcept {
     auto e = any_v6(port);
-    e.bytes_.back() = 1;
+    e.bytes_[15] = 1;
     return e;
 }
 
@@ -218,35 +226,105 @@ endpoint endpoint::from_v6_bytes(std::span<std::uint8_t const, 16> bytes, std::u
     return e;
 }
 
-endpoint endpoint::with_port(std::uint16_t port) const noexcept {
-    auto e = *this;
-    e.port_ = port;
+result<endpoint> endpoint::unix_path(std::string_view path) noexcept {
+    if (path.empty() || path.find('\0') != std::string_view::npos) {
+        return error::not_an_address;
+    }
+    if (path.size() > most_unix_bytes) {
+        return std::make_error_code(std::errc::filename_too_long);
+    }
+    return from_unix_bytes(
+        std::span(reinterpret_cast<std::uint8_t const*>(path.data()), path.size()));
+}
+
+result<endpoint> endpoint::unix_abstract(std::string_view name) noexcept {
+    if (name.empty()) {
+        return error::not_an_address;
+    }
+    if (name.size() > most_unix_bytes) {
+        return std::make_error_code(std::errc::filename_too_long);
+    }
+    auto e = unix_unnamed();
+    std::ranges::copy(name, e.bytes_.begin() + 1);
+    e.unix_size_ = static_cast<std::uint8_t>(1 + name.size());
     return e;
 }
 
+endpoint endpoint::unix_unnamed() noexcept {
+    endpoint e;
+    e.family_ = family_type::unix_domain;
+    return e;
+}
+
+endpoint endpoint::from_unix_bytes(std::span<std::uint8_t const> bytes) noexcept {
+    auto e = unix_unnamed();
+    e.unix_size_ = static_cast<std::uint8_t>(std::min(bytes.size(), e.bytes_.size()));
+    std::ranges::copy(bytes.first(e.unix_size_), e.bytes_.begin());
+    return e;
+}
+
+endpoint endpoint::with_port(std::uint16_t port) const noexcept {
+    auto e = *this;
+    e.port_ = family_ == family_type::unix_domain ? 0 : port;
+    return e;
+}
+
+std::string_view endpoint::path() const noexcept {
+    return unix_size_ == 0 || bytes_[0] == 0
+               ? std::string_view()
+               : std::string_view(reinterpret_cast<char const*>(bytes_.data()), unix_size_);
+}
+
+std::string_view endpoint::abstract_name() const noexcept {
+    return unix_size_ == 0 || bytes_[0] != 0
+               ? std::string_view()
+               : std::string_view(reinterpret_cast<char const*>(&bytes_[1]), unix_size_ - 1u);
+}
+
 bool endpoint::is_loopback() const noexcept {
-    if (family_ == family_type::ipv4) {
+    switch (family_) {
+    case family_type::ipv4:
         return bytes_[0] == 127;
+    case family_type::ipv6:
+        return bytes_ == loopback_v6(0).bytes_ || (is_mapped_v4(bytes_) && bytes_[12] == 127);
+    case family_type::unix_domain:
+        break;
     }
-    return bytes_ == loopback_v6(0).bytes_ || (is_mapped_v4(bytes_) && bytes_[12] == 127);
+    return false;
 }
 
 char* endpoint::to_chars(char* first, char* last) const noexcept {
     std::array<char, most_chars> text;
     char* end = text.data();
-    if (family_ == family_type::ipv4) {
-        end = write_v4(end, bytes_);
-    } else {
+    auto const write = [&end](std::string_view more) { end = std::ranges::copy(more, end).out; };
+    switch (family_) {
+    case family_type::ipv4:
+        end = write_v4(end, address_bytes());
+        break;
+    case family_type::ipv6:
         *end++ = '[';
-        end = write_v6(end, bytes_);
+        end = write_v6(end, address_bytes());
         if (scope_ != 0) {
             *end++ = '%';
             end = write_number(end, scope_);
         }
         *end++ = ']';
+        break;
+    case family_type::unix_domain:
+        write(unix_prefix);
+        if (unix_size_ != 0 && bytes_[0] == 0) {
+            *end++ = '@';
+        } else if (path().starts_with('@')) {
+            write("./");
+        }
+        write(path());
+        write(abstract_name());
+        break;
     }
-    *end++ = ':';
-    end = write_number(end, port_);
+    if (family_ != family_type::unix_domain) {
+        *end++ = ':';
+        end = write_number(end, port_);
+    }
     if (last - first < end - text.data()) {
         return nullptr;
     }
@@ -259,8 +337,8 @@ std::string endpoint::to_string() const {
 }
 
 std::strong_ordering operator<=>(endpoint const& a, endpoint const& b) noexcept {
-    return std::tie(a.family_, a.bytes_, a.scope_, a.port_) <=>
-           std::tie(b.family_, b.bytes_, b.scope_, b.port_);
+    return std::tie(a.family_, a.bytes_, a.unix_size_, a.scope_, a.port_) <=>
+           std::tie(b.family_, b.bytes_, b.unix_size_, b.scope_, b.port_);
 }
 
 }  // namespace plumb

@@ -9,7 +9,7 @@ namespace plumb {
 result<listen_socket_handle> listen_socket_handle::listen(endpoint const& where,
                                                           options o) noexcept {
     auto const& os = platform::os();
-    auto const opened = os.open_stream_socket(where.family());
+    auto const opened = os.open_socket(handle_kind::listen_socket, where.family());
     if (opened < 0) {
         return platform::error_of(opened);
     }

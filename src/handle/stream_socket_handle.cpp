@@ -7,7 +7,7 @@
 namespace plumb {
 
 result<stream_socket_handle> stream_socket_handle::stream_socket(endpoint::family_type f) noexcept {
-    auto const opened = platform::os().open_stream_socket(f);
+    auto const opened = platform::os().open_socket(handle_kind::stream_socket, f);
     if (opened < 0) {
         return platform::error_of(opened);
     }
@@ -42,8 +42,9 @@ result<void> stream_socket_handle::shutdown_write() noexcept {
 }
 
 result<void> stream_socket_handle::set_no_delay(bool on) noexcept {
-    return to_result(
-        platform::os().set_option(native(), platform::socket_option::no_delay, on ? 1 : 0));
+    auto const set =
+        platform::os().set_option(native(), platform::socket_option::no_delay, on ? 1 : 0);
+    return to_result(set == platform::failed_with(std::errc::operation_not_supported) ? 0 : set);
 }
 
 result<void> stream_socket_handle::set_reset_on_close() noexcept {

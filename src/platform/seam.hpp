@@ -140,7 +140,7 @@ struct seam {
     outcome (*open_pipe)(native_handle (&ends)[2]) noexcept;
     /// Fills `ends` with two connected stream sockets.
     outcome (*open_socket_pair)(native_handle (&ends)[2]) noexcept;
-    outcome (*open_stream_socket)(endpoint::family_type) noexcept;
+    outcome (*open_socket)(handle_kind, endpoint::family_type) noexcept;
     outcome (*bind)(native_handle, endpoint const&) noexcept;
     outcome (*listen)(native_handle, int backlog) noexcept;
     /// @return the connection, or minus EAGAIN

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/network.hpp"
 
-#include "sim/stream_socket.hpp"
+#include "sim/bound_socket.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <string_view>
 #include <vector>
 
 namespace plumb::sim {
@@ -66,17 +68,17 @@ endpoint network::source(endpoint const& destination) noexcept {
                                                            : destination.with_port(0);
 }
 
-bool network::is_free(stream_socket const& s, endpoint const& where) const {
-    auto const [first, last] = ports_.equal_range(where.port());
+bool network::is_free(bound_socket const& s, endpoint const& where) const {
+    auto const [first, last] = ports_.equal_range({s.kind(), where.port()});
     return std::none_of(first, last, [&](auto const& entry) {
-        stream_socket const& other = *entry.second;
+        bound_socket const& other = *entry.second;
         bool const share = (s.reuses_address() && other.reuses_address() && !other.listening()) ||
                            (s.reuses_port() && other.reuses_port());
         return !share && overlap(other.kept_local(), where);
     });
 }
 
-outcome network::take_port(stream_socket& s, endpoint const& where) {
+outcome network::take_port(bound_socket& s, endpoint const& where, endpoint& taken) {
     auto port = where.port();
     if (port != 0) {
         if (!is_free(s, where)) {
@@ -89,15 +91,20 @@ outcome network::take_port(stream_socket& s, endpoint const& where) {
             }
             auto const candidate = static_cast<std::uint16_t>(first_free_port + next_free_);
             next_free_ = static_cast<std::uint16_t>((next_free_ + 1) % free_ports);
-            port = ports_.contains(candidate) ? 0 : candidate;
+            port = ports_.contains({s.kind(), candidate}) ? 0 : candidate;
         }
     }
-    ports_.emplace(port, &s);
-    return port;
+    taken = where.with_port(port);
+    share_port(s);
+    return 0;
 }
 
-void network::leave_port(stream_socket& s) noexcept {
-    auto const [first, last] = ports_.equal_range(s.kept_local().port());
+void network::share_port(bound_socket& s) {
+    ports_.emplace(port_key(s.kind(), s.kept_local().port()), &s);
+}
+
+void network::leave_port(bound_socket& s) noexcept {
+    auto const [first, last] = ports_.equal_range({s.kind(), s.kept_local().port()});
     auto const found =
         std::find_if(first, last, [&](auto const& entry) { return entry.second == &s; });
     if (found != last) {
@@ -105,27 +112,73 @@ void network::leave_port(stream_socket& s) noexcept {
     }
 }
 
-bool network::is_listened_to(stream_socket const& s) const {
-    auto const [first, last] = ports_.equal_range(s.kept_local().port());
+outcome network::take_name(bound_socket& s, endpoint const& where, endpoint& taken) {
+    auto name = where;
+    while (name.address_bytes().empty()) {
+        std::array<char, 6> text;  // five digits, as on Linux
+        std::snprintf(text.data(), text.size(), "%05x", unnamed_++ % 0x10'0000);
+        name = *endpoint::unix_abstract(std::string_view(text.data(), 5));
+        name = names_.contains(name) ? where : name;
+    }
+    if (!names_.emplace(name, &s).second) {
+        return failed_with(std::errc::address_in_use);
+    }
+    taken = name;
+    return 0;
+}
+
+void network::leave_name(bound_socket& s) noexcept {
+    auto const entry = names_.find(s.kept_local());
+    if (entry == names_.end()) {
+        return;
+    }
+    if (s.kept_local().path().empty()) {
+        names_.erase(entry);
+    } else {
+        entry->second = nullptr;
+    }
+}
+
+outcome network::find_name(endpoint const& where, handle_kind kind, bound_socket*& found) const {
+    auto const entry = names_.find(where);
+    if (entry == names_.end() && !where.path().empty()) {
+        return failed_with(std::errc::no_such_file_or_directory);
+    }
+    if (entry == names_.end() || entry->second == nullptr) {
+        return failed_with(std::errc::connection_refused);
+    }
+    if (entry->second->kind() != kind) {
+        return failed_with(std::errc::wrong_protocol_type);
+    }
+    found = entry->second;
+    return 0;
+}
+
+bool network::is_listened_to(bound_socket const& s) const {
+    auto const [first, last] = ports_.equal_range({s.kind(), s.kept_local().port()});
     return std::any_of(first, last, [&](auto const& entry) {
-        stream_socket const& other = *entry.second;
+        bound_socket const& other = *entry.second;
         return &other != &s && other.listening() && !(s.reuses_port() && other.reuses_port()) &&
                overlap(other.kept_local(), s.kept_local());
     });
 }
 
-stream_socket* network::listener(endpoint const& destination) {
+bound_socket* network::receiver(handle_kind kind, endpoint const& source,
+                                endpoint const& destination) {
     // The one that is bound most narrowly; among equals, which share the port, any.
-    std::vector<stream_socket*> best;
+    std::vector<bound_socket*> best;
     int best_rank = 0;
-    auto const [first, last] = ports_.equal_range(destination.port());
+    auto const [first, last] = ports_.equal_range({kind, destination.port()});
     for (auto entry = first; entry != last; ++entry) {
-        stream_socket& s = *entry->second;
-        if (!s.listening() || !overlap(s.kept_local(), destination)) {
+        bound_socket& s = *entry->second;
+        int const interest = s.interest(source);
+        if (interest == 0 || !overlap(s.kept_local(), destination)) {
             continue;
         }
         bool const narrow = !is_any(s.kept_local());
-        int const rank = narrow ? 3 : s.kept_local().family() == destination.family() ? 2 : 1;
+        int const rank = 3 * interest + (narrow                                            ? 2
+                                         : s.kept_local().family() == destination.family() ? 1
+                                                                                           : 0);
         if (rank > best_rank) {
             best.clear();
             best_rank = rank;

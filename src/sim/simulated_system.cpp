@@ -207,7 +207,7 @@ struct simulated_system::calls {
         close_call,
         open_pipe_call,
         open_socket_pair_call,
-        open_stream_socket_call,
+        open_socket_call,
         bind_call,
         listen_call,
         accept_call,
@@ -268,14 +268,13 @@ struct simulated_system::calls {
             return stream_socket::make_pair(s.around_, s.network_);
         });
     }
-    static outcome open_stream_socket(endpoint::family_type f) noexcept {
+    static outcome open_socket(handle_kind, endpoint::family_type f) noexcept {
         simulated_system& s = here();
         if (!s.has_room_for(1)) {
-            return s.note(open_stream_socket_call, 0, failed_with(std::errc::too_many_files_open));
+            return s.note(open_socket_call, 0, failed_with(std::errc::too_many_files_open));
         }
-        return s.note(open_stream_socket_call, 0,
-                      s.open(std::make_shared<stream_socket>(s.around_, s.network_,
-                                                             stream_socket::domain::tcp, f)));
+        return s.note(open_socket_call, 0,
+                      s.open(std::make_shared<stream_socket>(s.around_, s.network_, f)));
     }
     static outcome bind(native_handle h, endpoint const& e) noexcept {
         return on(bind_call, h, [&](node& n) { return n.bind(e); });
@@ -401,7 +400,7 @@ struct simulated_system::calls {
         .close = close,
         .open_pipe = open_pipe,
         .open_socket_pair = open_socket_pair,
-        .open_stream_socket = open_stream_socket,
+        .open_socket = open_socket,
         .bind = bind,
         .listen = listen,
         .accept = accept,

@@ -15,26 +15,18 @@ constexpr int most_backlog = 4096;
 
 constexpr outcome again = failed_with(std::errc::resource_unavailable_try_again);
 
-endpoint unspecified(endpoint::family_type f) noexcept {
-    return f == endpoint::family_type::ipv4 ? endpoint::any_v4(0) : endpoint::any_v6(0);
-}
-
 }  // namespace
 
-stream_socket::stream_socket(surroundings& around, network& net, domain d, endpoint::family_type f)
-    : around_(around),
-      network_(net),
-      domain_(d),
-      family_(f),
-      local_(unspecified(f)),
+stream_socket::stream_socket(surroundings& around, network& net, endpoint::family_type f)
+    : bound_socket(around, net, handle_kind::stream_socket, f),
+      remote_(local_),
       send_limit_(std::max<std::size_t>(around.socket_buffer, 1)),
       receive_limit_(send_limit_) {}
 
 std::pair<std::shared_ptr<node>, std::shared_ptr<node>>
 stream_socket::make_pair(surroundings& around, network& net) {
     auto const make = [&] {
-        return std::make_shared<stream_socket>(around, net, domain::local,
-                                               endpoint::family_type::ipv4);
+        return std::make_shared<stream_socket>(around, net, endpoint::family_type::unix_domain);
     };
     auto const a = make();
     auto const b = make();
@@ -200,75 +192,35 @@ outcome stream_socket::set_option(platform::socket_option option, int value) {
     return failed_with(std::errc::invalid_argument);
 }
 
-outcome stream_socket::local_endpoint(endpoint& e) const {
-    if (!tcp()) {
-        return failed_with(std::errc::address_family_not_supported);
-    }
-    e = network::shown(local_, family_);
-    return 0;
-}
-
 outcome stream_socket::peer_endpoint(endpoint& e) const {
-    if (!tcp()) {
-        return failed_with(std::errc::address_family_not_supported);
-    }
-    if (phase_ != phase::connected) {
+    if (phase_ != phase::connected && (tcp() || phase_ != phase::over)) {
         return failed_with(std::errc::not_connected);
     }
     e = network::shown(remote_, family_);
     return 0;
 }
 
-// Ports.
-
-outcome stream_socket::cannot_name() const noexcept {
-    return failed_with(family_ == endpoint::family_type::ipv4
-                           ? std::errc::address_family_not_supported
-                           : std::errc::invalid_argument);
-}
-
-outcome stream_socket::take_port(endpoint const& where) {
-    auto const port = network_.take_port(*this, where);
-    if (port < 0) {
-        return port;
-    }
-    local_ = where.with_port(static_cast<std::uint16_t>(port));
-    holds_port_ = true;
-    return 0;
-}
-
-void stream_socket::leave_port() noexcept {
-    if (std::exchange(holds_port_, false)) {
-        network_.leave_port(*this);
-    }
-}
+// Listening.
 
 outcome stream_socket::bind(endpoint const& where) {
-    if (!tcp()) {
+    // A unix socket may also be named later.
+    if (tcp() && phase_ != phase::fresh && can_name(where)) {
         return failed_with(std::errc::invalid_argument);
     }
-    if (!can_name(where)) {
-        return cannot_name();
-    }
-    if (phase_ != phase::fresh || holds_port_) {
-        return failed_with(std::errc::invalid_argument);
-    }
-    auto const taken = take_port(network::kept(where));
-    chose_port_ = taken >= 0;
-    return taken;
+    return choose(where);
 }
 
 outcome stream_socket::listen(int backlog) {
-    if (!tcp() || (phase_ != phase::fresh && phase_ != phase::listening)) {
+    if ((phase_ != phase::fresh && phase_ != phase::listening) || (is_unix() && !holds_address_)) {
         return failed_with(std::errc::invalid_argument);
     }
     if (phase_ == phase::fresh) {
-        if (!holds_port_) {
-            if (auto const taken = take_port(local_); taken < 0) {
+        if (!holds_address_) {
+            if (auto const taken = take(local_); taken < 0) {
                 return taken;
             }
         }
-        if (network_.is_listened_to(*this)) {
+        if (tcp() && network_.is_listened_to(*this)) {
             return failed_with(std::errc::address_in_use);
         }
     }
@@ -295,8 +247,8 @@ std::shared_ptr<node> stream_socket::accept() {
 // Connecting.
 
 outcome stream_socket::connect(endpoint const& peer) {
-    if (!tcp()) {
-        return failed_with(std::errc::invalid_argument);
+    if (is_unix()) {
+        return connect_unix(peer);
     }
     switch (phase_) {
     case phase::listening:
@@ -319,8 +271,8 @@ outcome stream_socket::connect(endpoint const& peer) {
     }
     remote_ = network::destination(network::kept(peer));
     auto const source = network::source(remote_);
-    if (!holds_port_) {
-        auto const taken = take_port(source);
+    if (!holds_address_) {
+        auto const taken = take(source);
         if (taken < 0) {
             return failed_with(std::errc::address_not_available);
         }
@@ -340,6 +292,51 @@ outcome stream_socket::connect(endpoint const& peer) {
     return failed_with(std::errc::operation_in_progress);
 }
 
+outcome stream_socket::connect_unix(endpoint const& peer) {
+    if (!can_name(peer) || peer.address_bytes().empty()) {
+        return failed_with(std::errc::invalid_argument);
+    }
+    bound_socket* found = nullptr;
+    if (auto const known = network_.find_name(peer, kind(), found); known < 0) {
+        return known;
+    }
+    auto& target = static_cast<stream_socket&>(*found);
+    if (!target.listening()) {
+        return failed_with(std::errc::connection_refused);
+    }
+    if (target.backlog_.size() > target.most_backlog_) {
+        return failed_with(std::errc::no_buffer_space);
+    }
+    if (phase_ != phase::fresh) {
+        return failed_with(listening() ? std::errc::invalid_argument
+                                       : std::errc::already_connected);
+    }
+    remote_ = peer;
+    phase_ = phase::connected;
+    target.backlog_.push_back(meet(target));
+    target.changed();
+    changed();
+    return 0;
+}
+
+std::shared_ptr<stream_socket> stream_socket::meet(stream_socket& listener) {
+    auto made = std::make_shared<stream_socket>(around_, network_, listener.family_);
+    made->phase_ = phase::connected;
+    made->announced_ = true;
+    made->local_ = remote_;
+    made->remote_ = local_;
+    made->latency_ = latency_;
+    made->reuses_address_ = listener.reuses_address_;
+    made->reuses_port_ = listener.reuses_port_;
+    made->resets_on_close_ = listener.resets_on_close_;
+    made->send_limit_ = listener.send_limit_;
+    made->receive_limit_ = listener.receive_limit_;
+    made->peer_ = weak_from_this();
+    peer_ = made;
+    ++around_.connections;
+    return made;
+}
+
 // What asks for a connection has come to where it is asked for.
 void stream_socket::knock(std::uint64_t attempt, int tries) {
     if (phase_ != phase::connecting || attempt != attempt_) {
@@ -353,7 +350,7 @@ void stream_socket::knock(std::uint64_t attempt, int tries) {
             }
         });
     };
-    stream_socket* const target = network_.listener(remote_);
+    auto* const target = static_cast<stream_socket*>(network_.receiver(kind(), local_, remote_));
     bool const silent = network_.is_silent(remote_);
     if (!silent && target == nullptr) {
         later(latency_, [](stream_socket& s) { s.fail_connect(std::errc::connection_refused); });
@@ -368,23 +365,9 @@ void stream_socket::knock(std::uint64_t attempt, int tries) {
         }
         return;
     }
-    auto const made =
-        std::make_shared<stream_socket>(around_, network_, domain::tcp, target->family_);
-    made->phase_ = phase::connected;
-    made->announced_ = true;
-    made->local_ = remote_;
-    made->remote_ = local_;
-    made->latency_ = latency_;
-    made->reuses_address_ = target->reuses_address_;
-    made->reuses_port_ = target->reuses_port_;
-    made->resets_on_close_ = target->resets_on_close_;
-    made->send_limit_ = target->send_limit_;
-    made->receive_limit_ = target->receive_limit_;
-    network_.share_port(*made, remote_.port());
-    made->holds_port_ = true;
-    made->peer_ = weak_from_this();
-    peer_ = made;
-    ++around_.connections;
+    auto const made = meet(*target);
+    network_.share_port(*made);
+    made->holds_address_ = true;
     target->backlog_.push_back(made);
     target->changed();
     made->send([](stream_socket& client) { client.established(); },
@@ -408,8 +391,8 @@ void stream_socket::disconnect() noexcept {
     peer_.reset();
     sent_end_ = got_end_ = announced_ = false;
     outstanding_ = 0;
-    if (!chose_port_) {
-        leave_port();
+    if (!chose_address_) {
+        leave();
         local_ = unspecified(family_);
     }
 }
@@ -495,24 +478,22 @@ void stream_socket::local_peer_closed(bool unread) {
 void stream_socket::go_over() noexcept {
     phase_ = phase::over;
     outstanding_ = 0;
-    if (!chose_port_) {
-        leave_port();
-    }
+    leave_unchosen();
 }
 
 // Closing.
 
 void stream_socket::close() {
-    leave_port();
+    leave();
     if (phase_ == phase::listening) {
         for (auto const& unaccepted : backlog_) {
-            unaccepted->leave_port();
+            unaccepted->leave();
             unaccepted->close_connection(true);
         }
         backlog_.clear();
     }
     if (phase_ == phase::connected) {
-        close_connection(resets_on_close_);
+        close_connection(tcp() && resets_on_close_);
     }
     phase_ = phase::over;
 }
@@ -523,7 +504,7 @@ void stream_socket::close_connection(bool abort) {
     }
     bool const unread = !received_.empty();
     if (!tcp()) {
-        send([unread](stream_socket& peer) { peer.local_peer_closed(unread); });
+        send([lost = unread || abort](stream_socket& peer) { peer.local_peer_closed(lost); });
     } else if (abort || unread) {
         send([](stream_socket& peer) { peer.reset(); });
     } else if (!std::exchange(sent_end_, true)) {

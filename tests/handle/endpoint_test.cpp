@@ -19,8 +19,9 @@ using bytes4 = std::array<std::uint8_t, 4>;
 using bytes16 = std::array<std::uint8_t, 16>;
 constexpr auto ipv4 = endpoint::family_type::ipv4;
 constexpr auto ipv6 = endpoint::family_type::ipv6;
+constexpr auto unix_domain = endpoint::family_type::unix_domain;
 
-static_assert(sizeof(endpoint) <= 32 && std::is_trivially_copyable_v<endpoint>);
+static_assert(sizeof(endpoint) <= 128 && std::is_trivially_copyable_v<endpoint>);
 
 std::string round_trip(std::string_view text) {
     auto const e = endpoint::parse(text);
@@ -251,11 +252,64 @@ TEST(endpoint, knows_the_loopback) {
     }
 }
 
+TEST(endpoint, of_a_unix_path_is_read_and_written) {
+    auto const e = endpoint::parse("unix:/run/a socket").value();
+    EXPECT_EQ(e.family(), unix_domain);
+    EXPECT_EQ(e.path(), "/run/a socket");
+    EXPECT_EQ(e.abstract_name(), "");
+    EXPECT_EQ(e.port(), 0);
+    EXPECT_EQ(e.with_port(80), e);
+    EXPECT_FALSE(e.is_loopback());
+    EXPECT_EQ(e, endpoint::unix_path("/run/a socket"));
+    for (auto const text : {"unix:/run/a socket", "unix:relative", "unix:a:80", "unix:./@x"}) {
+        EXPECT_EQ(round_trip(text), text);
+    }
+    EXPECT_EQ(endpoint::unix_path("@x")->to_string(), "unix:./@x") << "which is the same file";
+}
+
+TEST(endpoint, of_an_abstract_name_is_read_and_written_and_may_hold_any_byte) {
+    std::string_view const name("a\0\xff:", 4);
+    auto const e = endpoint::unix_abstract(name).value();
+    EXPECT_EQ(e.abstract_name(), name);
+    EXPECT_EQ(e.path(), "");
+    EXPECT_EQ(e.address_bytes().size(), 5u);
+    EXPECT_EQ(e.to_string(), "unix:@" + std::string(name));
+    EXPECT_EQ(endpoint::parse(e.to_string()), e);
+    EXPECT_NE(endpoint::unix_abstract("a"), endpoint::unix_path("a"));
+    EXPECT_NE(endpoint::unix_abstract("a"), endpoint::unix_abstract(std::string_view("a\0", 2)));
+}
+
+TEST(endpoint, unnamed_is_neither_a_path_nor_a_name) {
+    auto const e = endpoint::unix_unnamed();
+    EXPECT_EQ(e.path(), "");
+    EXPECT_EQ(e.abstract_name(), "");
+    EXPECT_EQ(e.to_string(), "unix:");
+    EXPECT_EQ(endpoint::parse("unix:"), e);
+    EXPECT_NE(e, endpoint());
+}
+
+TEST(endpoint, unix_addresses_that_are_none_are_refused_and_long_ones_are_called_too_long) {
+    EXPECT_EQ(endpoint::unix_path("").error(), error::not_an_address);
+    EXPECT_EQ(endpoint::unix_path(std::string_view("a\0b", 3)).error(), error::not_an_address);
+    EXPECT_EQ(endpoint::unix_abstract("").error(), error::not_an_address);
+    EXPECT_EQ(endpoint::parse("unix:@").error(), error::not_an_address);
+    std::string const longest(endpoint::most_unix_bytes, 'x');
+    EXPECT_EQ(endpoint::unix_path(longest)->path(), longest);
+    EXPECT_EQ(endpoint::unix_abstract(longest)->abstract_name(), longest);
+    EXPECT_EQ(round_trip("unix:" + longest), "unix:" + longest);
+    EXPECT_EQ(round_trip("unix:@" + longest), "unix:@" + longest);
+    auto const too_long = std::errc::filename_too_long;
+    EXPECT_EQ(endpoint::unix_path(longest + "x").error(), too_long);
+    EXPECT_EQ(endpoint::unix_abstract(longest + "x").error(), too_long);
+    EXPECT_EQ(endpoint::parse("unix:" + longest + "x").error(), too_long);
+}
+
 TEST(endpoint, differs_in_each_of_its_parts_and_hashes_accordingly) {
     auto const of = [](std::string_view text) { return endpoint::parse(text).value(); };
-    std::array const ordered{of("0.0.0.1:2"), of("1.0.0.0:1"),   of("1.0.0.0:2"),
-                             of("1.0.0.1:1"), of("[::1]:1"),     of("[::1]:2"),
-                             of("[::1%1]:1"), of("[100:0::]:1"), of("[ffff::]:1")};
+    std::array const ordered{of("0.0.0.1:2"),  of("1.0.0.0:1"), of("1.0.0.0:2"), of("1.0.0.1:1"),
+                             of("[::1]:1"),    of("[::1]:2"),   of("[::1%1]:1"), of("[100:0::]:1"),
+                             of("[ffff::]:1"), of("unix:"),     of("unix:@a"),   of("unix:@ab"),
+                             of("unix:/"),     of("unix:/a")};
     std::unordered_set<std::size_t> hashes;
     for (std::size_t i = 0; i < ordered.size(); ++i) {
         for (std::size_t k = 0; k < ordered.size(); ++k) {

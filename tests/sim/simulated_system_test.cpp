@@ -54,7 +54,7 @@ public:
     two pipe() { return both(os().open_pipe); }
     two socket_pair() { return both(os().open_socket_pair); }
     native_handle socket(endpoint::family_type f = endpoint::family_type::ipv4) {
-        return opened(os().open_stream_socket(f));
+        return opened(os().open_socket(handle_kind::stream_socket, f));
     }
     native_handle opened(outcome h) {
         EXPECT_GE(h, 0) << name_of(h);
@@ -322,11 +322,12 @@ TEST_P(both_systems, a_socket_of_a_pair_that_is_closed_with_unread_bytes_resets_
     EXPECT_EQ(m.read(a), "");
 }
 
-TEST_P(both_systems, a_socket_of_a_pair_has_no_address) {
+TEST_P(both_systems, a_socket_of_a_pair_is_unnamed) {
     auto const [a, b] = m.socket_pair();
-    endpoint e;
-    EXPECT_EQ(os.local_endpoint(a, e), code(std::errc::address_family_not_supported));
-    EXPECT_EQ(os.peer_endpoint(a, e), code(std::errc::address_family_not_supported));
+    endpoint peer;
+    EXPECT_EQ(m.local(a), endpoint::unix_unnamed());
+    EXPECT_EQ(os.peer_endpoint(a, peer), 0);
+    EXPECT_EQ(peer, endpoint::unix_unnamed());
     EXPECT_EQ(os.bind(a, endpoint::loopback_v4(0)), code(std::errc::invalid_argument));
     EXPECT_EQ(os.listen(a, 1), code(std::errc::invalid_argument));
     EXPECT_EQ(os.accept(a), code(std::errc::invalid_argument));
@@ -336,6 +337,44 @@ TEST_P(both_systems, a_socket_of_a_pair_has_no_address) {
               code(std::errc::operation_not_supported));
     EXPECT_EQ(os.set_option(a, socket_option::send_buffer, 10'000), 0);
     EXPECT_EQ(os.set_option(a, socket_option::linger, 0), 0);
+}
+
+TEST_P(both_systems, a_unix_socket_takes_a_name_once_and_no_other_kind_of_address) {
+    constexpr auto unix_domain = endpoint::family_type::unix_domain;
+    auto const a = m.socket(unix_domain);
+    EXPECT_EQ(m.local(a), endpoint::unix_unnamed());
+    EXPECT_EQ(os.bind(a, endpoint::loopback_v4(0)), code(std::errc::invalid_argument));
+    EXPECT_EQ(os.listen(a, 1), code(std::errc::invalid_argument)) << "without a name";
+    EXPECT_EQ(os.bind(a, endpoint::unix_unnamed()), 0);
+    auto const name = m.local(a);
+    EXPECT_EQ(name.abstract_name().size(), 5u);
+    EXPECT_EQ(os.bind(a, *endpoint::unix_abstract("plumb other")),
+              code(std::errc::invalid_argument));
+    auto const b = m.socket(unix_domain);
+    EXPECT_EQ(os.bind(b, name), code(std::errc::address_in_use));
+    EXPECT_EQ(os.connect(b, name), code(std::errc::connection_refused)) << "it doesn't listen";
+    auto const other = *endpoint::unix_path("/no/internet/address");
+    EXPECT_EQ(os.bind(m.socket(), other), code(std::errc::address_family_not_supported));
+    EXPECT_EQ(os.connect(m.socket(), other), code(std::errc::address_family_not_supported));
+}
+
+TEST_P(both_systems, a_unix_connection_is_there_before_it_is_accepted) {
+    constexpr auto unix_domain = endpoint::family_type::unix_domain;
+    auto const l = m.listener(0, endpoint::unix_unnamed());
+    auto const client = m.socket(unix_domain);
+    EXPECT_EQ(os.connect(client, m.local(l)), 0);
+    EXPECT_EQ(m.write(client, "early"), 5);
+    EXPECT_EQ(os.connect(m.socket(unix_domain), m.local(l)), code(std::errc::no_buffer_space));
+    auto const server = m.accept(l);
+    EXPECT_EQ(m.read(server), "early");
+    EXPECT_EQ(m.local(server), m.local(l));
+    EXPECT_EQ(os.connect(client, m.local(l)), code(std::errc::already_connected));
+    EXPECT_EQ(os.set_option(server, socket_option::linger, 0), 0);
+    EXPECT_EQ(m.close(server), 0);
+    EXPECT_EQ(m.read(client), "") << "no reset where all was read";
+    endpoint peer;
+    EXPECT_EQ(os.peer_endpoint(client, peer), 0);
+    EXPECT_EQ(peer, m.local(l));
 }
 
 TEST_P(both_systems, a_socket_is_full_until_a_good_part_was_read) {

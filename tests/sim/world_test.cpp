@@ -577,14 +577,14 @@ TEST(world, is_the_same_on_every_machine) {
     world w(2024, o);
     auto const& os = platform::os();
     auto const poller = os.open_poller();
-    auto const listener = os.open_stream_socket(endpoint::family_type::ipv4);
+    auto const listener = os.open_socket(handle_kind::stream_socket, endpoint::family_type::ipv4);
     ASSERT_EQ(os.bind(listener, endpoint::loopback_v4(0)), 0);
     ASSERT_EQ(os.listen(listener, 100), 0);
     endpoint where;
     ASSERT_EQ(os.local_endpoint(listener, where), 0);
     std::vector<native_handle> open{listener};
     for (std::uint64_t i = 0; i < 20; ++i) {
-        open.push_back(os.open_stream_socket(endpoint::family_type::ipv4));
+        open.push_back(os.open_socket(handle_kind::stream_socket, endpoint::family_type::ipv4));
         ASSERT_EQ(os.connect(open.back(), where),
                   platform::failed_with(std::errc::operation_in_progress));
         ASSERT_EQ(os.poller_add(poller, open.back(), static_cast<std::uint64_t>(open.back())), 0);

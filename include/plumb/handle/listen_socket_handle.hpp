@@ -20,7 +20,9 @@ public:
     /// A closed handle.
     listen_socket_handle() noexcept : handle(handle_kind::listen_socket) {}
 
-    /// Listens for TCP connections on `where`; port 0 lets the system choose.
+    /// Listens for TCP or unix connections on `where`; port 0 and an unnamed unix address let the system choose.
+    /// A unix path must not exist: this makes the socket's file, and neither removes an old one before nor its own
+    /// when it is closed. Whoever chose the path removes it.
     /// Errors: what socket(2), bind(2) and listen(2) give.
     static result<listen_socket_handle> listen(endpoint const& where, options o) noexcept;
     static result<listen_socket_handle> listen(endpoint const& where) noexcept {

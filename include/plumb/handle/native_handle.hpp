@@ -18,6 +18,7 @@ enum class handle_kind : std::uint8_t {
     polled_pipe,
     stream_socket,
     listen_socket,
+    datagram_socket,
     path,
     file,
     mapped_file

@@ -8,7 +8,7 @@ namespace plumb {
 
 class async_connect;
 
-/// A stream socket, such as a TCP connection. Source: D2052R0 4.1.
+/// A stream socket: a TCP or unix connection. Source: D2052R0 4.1.
 class stream_socket_handle : public io_handle {
 public:
     struct pair;
@@ -29,7 +29,7 @@ public:
     }
 
     /// Connects, or fails at the deadline. After a failure the handle can only be closed.
-    /// Errors: timed_out, what connect(2) gives.
+    /// Errors: timed_out, what connect(2) gives; no_buffer_space at once where a unix listener's backlog is full.
     result<void> connect(endpoint const& peer, deadline limit = {}) noexcept;
 
     /// `co_await s.co_connect(peer)` gives what `connect` returns. Defined in <plumb/io/async_connect.hpp>.
@@ -38,7 +38,7 @@ public:
     /// Tells the peer that nothing more will be written. May be called twice.
     result<void> shutdown_write() noexcept;
 
-    /// Whether small writes are sent at once (TCP_NODELAY).
+    /// Whether small writes are sent at once (TCP_NODELAY), which unix sockets always do.
     result<void> set_no_delay(bool) noexcept;
 
     /// Makes `close` reset the connection, so that the peer reads an error and no end.

@@ -17,7 +17,7 @@ struct world_counters {
     std::uint64_t handles_open = 0;
     /// The most that were open at once.
     std::uint64_t handles_most = 0;
-    /// Connections that were established, without socket pairs.
+    /// Connections that were established, TCP and unix, without socket pairs.
     std::uint64_t connections = 0;
     std::uint64_t bytes_read = 0;
     std::uint64_t bytes_written = 0;

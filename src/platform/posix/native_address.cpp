@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/posix/native_seam.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <span>
 
 #include <netinet/in.h>
+#include <sys/un.h>
 
 namespace plumb::platform {
 
+constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
+
 native_address::native_address(endpoint const& e) noexcept : storage_{} {
     auto const bytes = e.address_bytes();
-    if (e.family() == endpoint::family_type::ipv6) {
+    if (e.family() == endpoint::family_type::unix_domain) {
+        auto& a = reinterpret_cast<sockaddr_un&>(storage_);
+        a.sun_family = AF_UNIX;
+        std::ranges::copy(bytes, a.sun_path);
+        // A path ends with a null; what is longer was given by the system, which does without.
+        bool const terminated = !e.path().empty() && bytes.size() < sizeof(a.sun_path);
+        size_ = static_cast<socklen_t>(unix_header + bytes.size() + (terminated ? 1 : 0));
+    } else if (e.family() == endpoint::family_type::ipv6) {
         auto& a = reinterpret_cast<sockaddr_in6&>(storage_);
         a.sin6_family = AF_INET6;
         a.sin6_port = htons(e.port());
@@ -28,6 +40,10 @@ native_address::native_address(endpoint const& e) noexcept : storage_{} {
 }
 
 outcome native_address::to(endpoint& e) const noexcept {
+    if (size_ == 0) {  // the sender of a datagram whose socket has no name
+        e = endpoint::unix_unnamed();
+        return 0;
+    }
     switch (storage_.ss_family) {
     case AF_INET: {
         auto const& a = reinterpret_cast<sockaddr_in const&>(storage_);
@@ -40,6 +56,17 @@ outcome native_address::to(endpoint& e) const noexcept {
         auto const& a = reinterpret_cast<sockaddr_in6 const&>(storage_);
         std::span<std::uint8_t const, 16> const bytes(a.sin6_addr.s6_addr);
         e = endpoint::from_v6_bytes(bytes, ntohs(a.sin6_port), a.sin6_scope_id);
+        return 0;
+    }
+    case AF_UNIX: {
+        auto const& a = reinterpret_cast<sockaddr_un const&>(storage_);
+        std::span bytes(reinterpret_cast<std::uint8_t const*>(a.sun_path),
+                        std::min<std::size_t>(size_, sizeof(a)) - unix_header);
+        if (!bytes.empty() && bytes[0] != 0) {
+            bytes =
+                bytes.first(static_cast<std::size_t>(std::ranges::find(bytes, 0) - bytes.begin()));
+        }
+        e = endpoint::from_unix_bytes(bytes);
         return 0;
     }
     default:

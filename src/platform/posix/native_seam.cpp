@@ -65,10 +65,23 @@ outcome open_socket_pair(native_handle (&ends)[2]) noexcept {
     return made;
 }
 
-// Non-blocking for accept and connect, which know no flag of their own.
-outcome open_stream_socket(endpoint::family_type f) noexcept {
-    return checked(::socket(f == endpoint::family_type::ipv6 ? AF_INET6 : AF_INET,
-                            SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+int domain_of(endpoint::family_type f) noexcept {
+    switch (f) {
+    case endpoint::family_type::ipv4:
+        return AF_INET;
+    case endpoint::family_type::ipv6:
+        return AF_INET6;
+    case endpoint::family_type::unix_domain:
+        break;
+    }
+    return AF_UNIX;
+}
+
+outcome open_socket(handle_kind kind, endpoint::family_type f) noexcept {
+    // Non-blocking for accept and connect, which know no flag of their own.
+    int const type =
+        kind == handle_kind::datagram_socket ? SOCK_DGRAM : SOCK_STREAM | SOCK_NONBLOCK;
+    return checked(::socket(domain_of(f), type | SOCK_CLOEXEC, 0));
 }
 
 outcome bind(native_handle h, endpoint const& e) noexcept {
@@ -108,8 +121,14 @@ outcome make_blocking(native_handle h, outcome connected) noexcept {
 outcome connect(native_handle h, endpoint const& e) noexcept {
     native_address const a(e);
     auto const begun = checked(::connect(descriptor(h), a.get(), a.size()));
-    // An interrupted connect goes on in the background.
-    return begun == -EINTR ? -EINPROGRESS : make_blocking(h, begun);
+    switch (begun) {
+    case -EINTR:  // it goes on in the background
+        return -EINPROGRESS;
+    case -EAGAIN:  // the backlog of a unix listener is full, and nothing tells when it is not
+        return -ENOBUFS;
+    default:
+        return make_blocking(h, begun);
+    }
 }
 
 outcome connect_outcome(native_handle h) noexcept {
@@ -279,7 +298,7 @@ constinit seam const native{
     .close = close,
     .open_pipe = open_pipe,
     .open_socket_pair = open_socket_pair,
-    .open_stream_socket = open_stream_socket,
+    .open_socket = open_socket,
     .bind = bind,
     .listen = listen,
     .accept = accept,
