@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/io/addressed_operation.hpp>
 #include <plumb/io/io_multiplexer.hpp>
 
 #include "platform/seam.hpp"
@@ -69,7 +70,17 @@ protected:
         return op.state_.limited && op.limit_.is_zero();
     }
     static void set_block(io_operation& op, buffer block) noexcept { op.request_.read = block; }
-    static endpoint const& peer(io_operation const& op) noexcept { return *op.request_.peer; }
+    /// Of a connect, a send, or a receive.
+    static endpoint& address(io_operation& op) noexcept {
+        return static_cast<addressed_operation&>(op).address_;
+    }
+    /// Takes the place of the address while a receive is pending.
+    template <class Native>
+    static Native& native_address_room(io_operation& op) noexcept {
+        auto& room = static_cast<addressed_operation&>(op).native_;
+        static_assert(sizeof(Native) <= sizeof(room) && alignof(Native) <= 8);
+        return reinterpret_cast<Native&>(room);
+    }
 
     static io_backend& backend_of(io_multiplexer& m) noexcept { return *m.backend_; }
     static native_handle native(handle const& h) noexcept { return h.native_; }
@@ -96,7 +107,8 @@ private:
 
 /// Whether an operation waits for its handle to be readable, else for it to be writable.
 constexpr bool reads(io_operation::action a) noexcept {
-    return a <= io_operation::action::read_pooled || a == io_operation::action::accept;
+    return a <= io_operation::action::read_pooled || a == io_operation::action::accept ||
+           a == io_operation::action::receive;
 }
 
 }  // namespace plumb

@@ -18,7 +18,7 @@ namespace plumb {
 platform::outcome attempt(native_handle native, handle_kind kind, io_operation& op,
                           bool& connecting) noexcept {
     struct fields : io_backend {
-        using io_backend::peer;
+        using io_backend::address;
         using io_backend::read_request;
         using io_backend::set_block;
         using io_backend::what;
@@ -52,13 +52,18 @@ platform::outcome attempt(native_handle native, handle_kind kind, io_operation& 
         return os.accept(native);
     case io_operation::action::connect: {
         auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
-        auto done = connecting ? os.connect_outcome(native) : os.connect(native, fields::peer(op));
+        auto done =
+            connecting ? os.connect_outcome(native) : os.connect(native, fields::address(op));
         if (done == platform::failed_with(std::errc::operation_in_progress)) {
             done = again;
         }
         connecting = done == again;
         return done;
     }
+    case io_operation::action::receive:
+        return os.receive(native, fields::read_request(op), fields::address(op));
+    case io_operation::action::send:
+        return os.send(native, fields::write_request(op), fields::address(op));
     case io_operation::action::wait:
         break;
     }
@@ -100,7 +105,9 @@ public:
             s->kind = handle_kind::polled_pipe;
         }
         s->ready = platform::readable | platform::writable;
-        if (s->kind == handle_kind::stream_socket && platform::os().divides_stream(s->native) > 0) {
+        if (s->kind == handle_kind::datagram_socket ||
+            (s->kind == handle_kind::stream_socket &&
+             platform::os().divides_stream(s->native) > 0)) {
             s->ready |= platform::divided;
         }
         set_slot(h, s);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plumb/base/buffer.hpp>
+#include <plumb/base/buffers.hpp>
 #include <plumb/base/deadline.hpp>
 #include <plumb/base/io_request.hpp>
 #include <plumb/handle/barrier_kind.hpp>
@@ -35,7 +36,7 @@ inline constexpr std::int64_t forever = -1;
 /// What a descriptor can be ready for; also what a poller reports.
 enum readiness : std::uint32_t {
     readable = 1,
-    /// Urgent data divide the stream.
+    /// Urgent data divide the stream, or each read takes one message.
     divided = 2,
     writable = 4,
     /// There is an error, the peer has hung up, or has sent its last byte.
@@ -84,7 +85,9 @@ enum class socket_option : std::uint8_t {
     reuse_port,
     send_buffer,
     receive_buffer,
-    linger
+    linger,
+    broadcast,
+    multicast_interface
 };
 
 /// How a file is opened.
@@ -158,10 +161,20 @@ struct seam {
     outcome (*divides_stream)(native_handle) noexcept;
     /// Marks the open end of a pipe as one that blocks, or never does.
     outcome (*set_blocking)(native_handle, bool) noexcept;
+    /// Joins a multicast group, or leaves it. @param network_interface  0: the group's scope, or the system's choice
+    outcome (*set_membership)(native_handle, endpoint const& group, std::uint32_t network_interface,
+                              bool member) noexcept;
+
+    /// Of datagrams: reads one; minus EMSGSIZE where it is larger than the buffers. A list that is too long for one
+    /// call fails so, too, also when it is written.
     outcome (*read)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
     /// The same, but blocks until there is something, unless the descriptor is one that never does.
     outcome (*read_waiting)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
     outcome (*write)(native_handle, handle_kind, const_buffer const*, std::size_t count) noexcept;
+    /// Sends one datagram. Minus ENOBUFS where nothing tells when there will be room for it.
+    outcome (*send)(native_handle, const_buffers const&, endpoint const& to) noexcept;
+    /// Receives one datagram, as `read`.
+    outcome (*receive)(native_handle, buffers const&, endpoint& from) noexcept;
     /// Blocks until `native` is ready for `what`, hung up, or the time-out.
     /// @return the readiness, 0 at the time-out
     outcome (*await_ready)(native_handle, std::uint32_t what, std::int64_t timeout) noexcept;

@@ -48,6 +48,15 @@ public:
     [[nodiscard]] bound_socket* receiver(handle_kind kind, endpoint const& source,
                                          endpoint const& destination);
 
+    /// Calls `f` with each socket that has the port.
+    template <class F>
+    void for_each_at(handle_kind kind, std::uint16_t port, F f) {
+        auto const [first, last] = ports_.equal_range({kind, port});
+        for (auto entry = first; entry != last; ++entry) {
+            f(*entry->second);
+        }
+    }
+
     void set_silent(endpoint const& where, bool silent);
     [[nodiscard]] bool is_silent(endpoint const& destination) const;
 

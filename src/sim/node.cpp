@@ -9,6 +9,12 @@ outcome node::read(std::span<buffer const>) { return failed_with(std::errc::bad_
 outcome node::write(std::span<const_buffer const>) {
     return failed_with(std::errc::bad_file_descriptor);
 }
+outcome node::send(std::span<const_buffer const>, endpoint const&) {
+    return failed_with(std::errc::not_a_socket);
+}
+outcome node::receive(std::span<buffer const>, endpoint&) {
+    return failed_with(std::errc::not_a_socket);
+}
 outcome node::bind(endpoint const&) { return failed_with(std::errc::not_a_socket); }
 outcome node::listen(int) { return failed_with(std::errc::not_a_socket); }
 outcome node::connect(endpoint const&) { return failed_with(std::errc::not_a_socket); }
@@ -17,6 +23,7 @@ outcome node::shutdown_write() { return failed_with(std::errc::not_a_socket); }
 outcome node::set_option(platform::socket_option, int) {
     return failed_with(std::errc::not_a_socket);
 }
+outcome node::set_membership(endpoint const&, bool) { return failed_with(std::errc::not_a_socket); }
 outcome node::local_endpoint(endpoint&) const { return failed_with(std::errc::not_a_socket); }
 outcome node::peer_endpoint(endpoint&) const { return failed_with(std::errc::not_a_socket); }
 outcome node::accepts() const { return failed_with(std::errc::not_a_socket); }

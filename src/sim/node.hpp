@@ -38,6 +38,14 @@ struct surroundings {
     std::int64_t least_latency;
     std::int64_t most_latency;
     std::uint64_t connections = 0;
+    std::uint64_t datagrams_dropped = 0;
+
+    /// How long what one socket sends is under way.
+    std::int64_t latency() noexcept {
+        auto const spread = static_cast<std::uint64_t>(most_latency - least_latency);
+        return least_latency +
+               (spread != 0 ? static_cast<std::int64_t>(pick.below(spread + 1)) : 0);
+    }
 
     /// How many of the bytes that could be moved are moved by this call.
     std::size_t shortened(std::size_t n) noexcept {
@@ -59,6 +67,8 @@ public:
     /// @return how many bytes were moved, at least one
     virtual outcome read(std::span<buffer const>);
     virtual outcome write(std::span<const_buffer const>);
+    virtual outcome send(std::span<const_buffer const>, endpoint const& to);
+    virtual outcome receive(std::span<buffer const>, endpoint& from);
     /// The last handle is gone.
     virtual void close() = 0;
 
@@ -68,6 +78,7 @@ public:
     virtual outcome connect_outcome();
     virtual outcome shutdown_write();
     virtual outcome set_option(platform::socket_option, int value);
+    virtual outcome set_membership(endpoint const& group, bool member);
     virtual outcome local_endpoint(endpoint&) const;
     virtual outcome peer_endpoint(endpoint&) const;
     /// Whether connections are accepted from it: 0, or minus the error.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace plumb::sim {
 
@@ -25,6 +26,16 @@ inline void scatter(byte_queue& from, std::span<buffer const> to, std::size_t n)
     for (buffer const& b : to) {
         n -= from.pop({b.data(), std::min(b.size(), n)});
     }
+}
+
+/// @return a copy of the bytes
+[[nodiscard]] inline std::vector<std::byte> gathered(std::span<const_buffer const> from) {
+    std::vector<std::byte> all;
+    all.reserve(total_of(from));
+    for (const_buffer const& b : from) {
+        all.insert(all.end(), b.begin(), b.end());
+    }
+    return all;
 }
 
 /// Copies the first `n` bytes of the buffers to the queue.

@@ -4,6 +4,7 @@
 #include <plumb/base/assert.hpp>
 
 #include "io/this_thread.hpp"
+#include "sim/datagram_socket.hpp"
 #include "sim/pipe.hpp"
 #include "sim/stream_socket.hpp"
 
@@ -35,6 +36,7 @@ simulated_system::simulated_system(std::uint64_t seed, world::options const& o)
 world_counters const& simulated_system::counters() noexcept {
     counters_.handles_open = handles_.size();
     counters_.connections = around_.connections;
+    counters_.datagrams_dropped = around_.datagrams_dropped;
     counters_.clock_moves = around_.time.moves();
     return counters_;
 }
@@ -223,6 +225,9 @@ struct simulated_system::calls {
         add_call,
         remove_call,
         wait_call,
+        set_membership_call,
+        send_call,
+        receive_call,
     };
 
     static simulated_system& here() noexcept {
@@ -268,13 +273,18 @@ struct simulated_system::calls {
             return stream_socket::make_pair(s.around_, s.network_);
         });
     }
-    static outcome open_socket(handle_kind, endpoint::family_type f) noexcept {
+    static outcome open_socket(handle_kind kind, endpoint::family_type f) noexcept {
         simulated_system& s = here();
         if (!s.has_room_for(1)) {
             return s.note(open_socket_call, 0, failed_with(std::errc::too_many_files_open));
         }
-        return s.note(open_socket_call, 0,
-                      s.open(std::make_shared<stream_socket>(s.around_, s.network_, f)));
+        std::shared_ptr<node> made;
+        if (kind == handle_kind::datagram_socket) {
+            made = std::make_shared<datagram_socket>(s.around_, s.network_, f);
+        } else {
+            made = std::make_shared<stream_socket>(s.around_, s.network_, f);
+        }
+        return s.note(open_socket_call, 0, s.open(std::move(made)));
     }
     static outcome bind(native_handle h, endpoint const& e) noexcept {
         return on(bind_call, h, [&](node& n) { return n.bind(e); });
@@ -308,6 +318,10 @@ struct simulated_system::calls {
     static outcome set_option(native_handle h, platform::socket_option option, int value) noexcept {
         return on(set_option_call, h, [&](node& n) { return n.set_option(option, value); });
     }
+    static outcome set_membership(native_handle h, endpoint const& group, std::uint32_t,
+                                  bool member) noexcept {
+        return on(set_membership_call, h, [&](node& n) { return n.set_membership(group, member); });
+    }
     static outcome local_endpoint(native_handle h, endpoint& e) noexcept {
         return on(local_endpoint_call, h, [&](node& n) { return n.local_endpoint(e); });
     }
@@ -321,22 +335,60 @@ struct simulated_system::calls {
     }
     static outcome read(native_handle h, handle_kind kind, buffer const* b,
                         std::size_t count) noexcept {
-        auto const moved = on(read_call, h, [&](node& n) {
-            return kind != handle_kind::pipe && !n.is_socket()
-                       ? failed_with(std::errc::not_a_socket)
-                       : n.read(std::span(b, std::min(count, platform::most_buffers)));
-        });
-        here().counters_.bytes_read += moved > 0 ? static_cast<std::uint64_t>(moved) : 0;
-        return moved;
+        auto const list = std::span(b, std::min(count, platform::most_buffers));
+        return count_read(on(read_call, h, [&](node& n) {
+            auto const refused = refusal(n, kind, count);
+            return refused < 0 ? refused : n.read(list);
+        }));
+    }
+    static outcome receive(native_handle h, buffers const& b, endpoint& from) noexcept {
+        auto const list = listed(b);
+        return count_read(on(receive_call, h, [&](node& n) {
+            auto const refused = refusal(n, handle_kind::datagram_socket, list.size());
+            return refused < 0 ? refused : n.receive(list, from);
+        }));
     }
     static outcome write(native_handle h, handle_kind kind, const_buffer const* b,
                          std::size_t count) noexcept {
         auto const list = std::span(b, std::min(count, platform::most_buffers));
-        auto const moved = on(write_call, h, [&](node& n) {
-            return kind != handle_kind::pipe && !n.is_socket()
-                       ? failed_with(std::errc::not_a_socket)
-                       : n.write(list);
-        });
+        return count_written(on(write_call, h,
+                                [&](node& n) {
+                                    auto const refused = refusal(n, kind, count);
+                                    return refused < 0 ? refused : n.write(list);
+                                }),
+                             list);
+    }
+    static outcome send(native_handle h, const_buffers const& b, endpoint const& to) noexcept {
+        auto const list = listed(b);
+        return count_written(on(send_call, h,
+                                [&](node& n) {
+                                    auto const refused =
+                                        refusal(n, handle_kind::datagram_socket, list.size());
+                                    return refused < 0 ? refused : n.send(list, to);
+                                }),
+                             list);
+    }
+
+    template <class Buffers>
+    static std::vector<typename Buffers::value_type> listed(Buffers const& b) {
+        std::vector<typename Buffers::value_type> list;
+        for (auto const part : b) {
+            list.push_back(part);
+        }
+        return list;
+    }
+    static outcome refusal(node const& n, handle_kind kind, std::size_t count) noexcept {
+        if (kind != handle_kind::pipe && !n.is_socket()) {
+            return failed_with(std::errc::not_a_socket);
+        }
+        bool const cut = kind == handle_kind::datagram_socket && count > platform::most_buffers;
+        return cut ? failed_with(std::errc::message_size) : 0;
+    }
+    static outcome count_read(outcome moved) noexcept {
+        here().counters_.bytes_read += moved > 0 ? static_cast<std::uint64_t>(moved) : 0;
+        return moved;
+    }
+    static outcome count_written(outcome moved, std::span<const_buffer const> list) noexcept {
         if (moved > 0) {
             simulated_system& s = here();
             s.counters_.bytes_written += static_cast<std::uint64_t>(moved);
@@ -412,9 +464,12 @@ struct simulated_system::calls {
         .peer_endpoint = peer_endpoint,
         .divides_stream = divides_stream,
         .set_blocking = set_blocking,
+        .set_membership = set_membership,
         .read = read,
         .read_waiting = read,
         .write = write,
+        .send = send,
+        .receive = receive,
         .await_ready = await_ready,
         .open_clock_watch = open_clock_watch,
         .open_poller = open_poller,

@@ -111,7 +111,7 @@ outcome stream_socket::read(std::span<buffer const> into) {
     if (moved < possible) {
         changed();  // as if the rest came only now
     }
-    send([moved](stream_socket& peer) { peer.acknowledge(moved); });
+    tell([moved](stream_socket& peer) { peer.acknowledge(moved); });
     return static_cast<outcome>(moved);
 }
 
@@ -141,7 +141,7 @@ outcome stream_socket::write(std::span<const_buffer const> from) {
     if (moved < possible) {
         changed();
     }
-    send([bytes = std::move(bytes)](stream_socket& peer) { peer.arrive(bytes); },
+    tell([bytes = std::move(bytes)](stream_socket& peer) { peer.arrive(bytes); },
          [](stream_socket& self) { self.reset(); });
     return static_cast<outcome>(moved);
 }
@@ -161,7 +161,7 @@ outcome stream_socket::shutdown_write() {
         break;
     }
     if (!std::exchange(sent_end_, true)) {
-        send([](stream_socket& peer) { peer.end_received(); },
+        tell([](stream_socket& peer) { peer.end_received(); },
              [](stream_socket& self) { self.end_acknowledged(); });
     }
     changed();
@@ -188,6 +188,10 @@ outcome stream_socket::set_option(platform::socket_option option, int value) {
     case platform::socket_option::linger:
         resets_on_close_ = value == 0;
         return 0;
+    case platform::socket_option::broadcast:
+        return 0;
+    case platform::socket_option::multicast_interface:
+        break;
     }
     return failed_with(std::errc::invalid_argument);
 }
@@ -280,9 +284,7 @@ outcome stream_socket::connect(endpoint const& peer) {
         local_ = source.with_port(local_.port());
     }
     phase_ = phase::connecting;
-    auto const spread = static_cast<std::uint64_t>(around_.most_latency - around_.least_latency);
-    latency_ = around_.least_latency +
-               (spread != 0 ? static_cast<std::int64_t>(around_.pick.below(spread + 1)) : 0);
+    latency_ = around_.latency();
     auto const attempt = ++attempt_;
     around_.time.after(latency_, [self = weak_from_this(), attempt] {
         if (auto const s = self.lock()) {
@@ -370,7 +372,7 @@ void stream_socket::knock(std::uint64_t attempt, int tries) {
     made->holds_address_ = true;
     target->backlog_.push_back(made);
     target->changed();
-    made->send([](stream_socket& client) { client.established(); },
+    made->tell([](stream_socket& client) { client.established(); },
                [](stream_socket& self) { self.reset(); });
 }
 
@@ -406,7 +408,7 @@ outcome stream_socket::connect_outcome() {
 
 // What comes from the peer.
 
-void stream_socket::send(arrival to_peer, arrival when_undelivered) {
+void stream_socket::tell(arrival to_peer, arrival when_undelivered) {
     around_.time.after(latency_, [to = peer_, from = weak_from_this(), to_peer = std::move(to_peer),
                                   when_undelivered = std::move(when_undelivered),
                                   delay = latency_] {
@@ -445,7 +447,7 @@ void stream_socket::end_received() {
     }
     got_end_ = true;
     if (tcp() && sent_end_) {
-        send([](stream_socket& peer) { peer.end_acknowledged(); });
+        tell([](stream_socket& peer) { peer.end_acknowledged(); });
         go_over();
     }
     changed();
@@ -504,11 +506,11 @@ void stream_socket::close_connection(bool abort) {
     }
     bool const unread = !received_.empty();
     if (!tcp()) {
-        send([lost = unread || abort](stream_socket& peer) { peer.local_peer_closed(lost); });
+        tell([lost = unread || abort](stream_socket& peer) { peer.local_peer_closed(lost); });
     } else if (abort || unread) {
-        send([](stream_socket& peer) { peer.reset(); });
+        tell([](stream_socket& peer) { peer.reset(); });
     } else if (!std::exchange(sent_end_, true)) {
-        send([](stream_socket& peer) { peer.end_received(); });
+        tell([](stream_socket& peer) { peer.end_received(); });
     }
 }
 

@@ -66,7 +66,7 @@ private:
     using arrival = std::function<void(stream_socket&)>;
     /// Does something to the peer when what is sent now arrives there; if the peer is gone by then,
     /// does something else to this one when it learns of that.
-    void send(arrival to_peer, arrival when_undelivered = {});
+    void tell(arrival to_peer, arrival when_undelivered = {});
 
     outcome connect_unix(endpoint const& peer);
     /// @return the other end of a connection that this one asked for, to be accepted

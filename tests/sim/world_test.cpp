@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/sim/world.hpp>
 
+#include <plumb/handle/datagram_socket_handle.hpp>
 #include <plumb/io/async_accept.hpp>
 #include <plumb/io/async_connect.hpp>
 #include <plumb/io/async_read.hpp>
@@ -346,6 +347,32 @@ TEST(world, lets_any_address_be_a_host) {
     auto refused = stream_socket_handle::stream_socket(endpoint::family_type::ipv6).value();
     EXPECT_EQ(refused.connect(endpoint::parse("[2001:db8::1]:80").value()).error(),
               std::errc::connection_refused);
+}
+
+TEST(world, drops_datagrams_for_which_there_is_no_room_and_delivers_others_later) {
+    world::options o;
+    o.least_latency = o.most_latency = 1ms;
+    world w(30, o);
+    auto const make = [] {
+        return datagram_socket_handle::datagram_socket(endpoint::family_type::ipv4).value();
+    };
+    auto to = make();
+    ASSERT_TRUE(to.bind(endpoint::parse("203.0.113.7:53").value()));
+    ASSERT_TRUE(to.set_receive_buffer(1000));
+    auto from = make();
+    std::array<std::byte, 500> memory{};
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(from.send(const_buffer(memory), to.local().value()));
+    }
+    EXPECT_EQ(to.receive(buffer(memory), 0s).error(), std::errc::timed_out) << "under way";
+    EXPECT_EQ(to.receive(buffer(memory))->buffers.bytes(), memory.size());
+    EXPECT_EQ(w.now(), 1ms);
+    EXPECT_EQ(to.receive(buffer(memory))->from.port(), from.local()->port());
+    EXPECT_EQ(to.receive(buffer(memory), 1s).error(), std::errc::timed_out);
+    EXPECT_EQ(w.counters().datagrams_dropped, 1u);
+    w.set_silent(to.local().value());
+    ASSERT_TRUE(from.send(const_buffer(memory), to.local().value()));
+    EXPECT_EQ(to.receive(buffer(memory), 1s).error(), std::errc::timed_out);
 }
 
 TEST(world, has_hosts_that_are_silent) {

@@ -22,6 +22,14 @@ public:
             ++count_;
             return inner_.write(h, k, b, n);
         };
+        table_.send = [](native_handle h, const_buffers const& b, endpoint const& to) noexcept {
+            ++count_;
+            return inner_.send(h, b, to);
+        };
+        table_.receive = [](native_handle h, buffers const& b, endpoint& from) noexcept {
+            ++count_;
+            return inner_.receive(h, b, from);
+        };
         table_.accept = [](native_handle h) noexcept {
             ++count_;
             return inner_.accept(h);

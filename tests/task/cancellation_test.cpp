@@ -5,6 +5,8 @@
 #include <plumb/io/async_connect.hpp>
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/async_read_pooled.hpp>
+#include <plumb/io/async_receive.hpp>
+#include <plumb/io/async_send.hpp>
 #include <plumb/io/async_wait.hpp>
 #include <plumb/io/async_write.hpp>
 
@@ -30,7 +32,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum class operation_kind : std::uint8_t { read, read_pooled, write, accept, connect, wait };
+enum class operation_kind : std::uint8_t {
+    read,
+    read_pooled,
+    write,
+    accept,
+    connect,
+    receive,
+    send,
+    wait
+};
 
 /// One operation of each kind that doesn't complete by itself, and what lets it.
 class cancellation_test : public on_every_context {
@@ -45,12 +56,16 @@ protected:
         reading.reset();
         writing.reset();
         silent.reset();
+        for (auto* const s : {&receiver, &full, &sender}) {
+            *s = {};
+        }
         on_every_context::TearDown();
     }
 
     static constexpr std::array all{operation_kind::read,    operation_kind::read_pooled,
                                     operation_kind::write,   operation_kind::accept,
-                                    operation_kind::connect, operation_kind::wait};
+                                    operation_kind::connect, operation_kind::receive,
+                                    operation_kind::send,    operation_kind::wait};
 
     void prepare() {
         reading = tcp_pair();
@@ -64,6 +79,15 @@ protected:
         listener = listen_socket_handle::listen(endpoint::loopback_v4(0)).value();
         listener.set_multiplexer(context().multiplexer());
         silent.emplace();
+        auto const unix_domain = endpoint::family_type::unix_domain;
+        for (auto* const s : {&receiver, &full, &sender}) {
+            *s = datagram_socket_handle::datagram_socket(unix_domain).value();
+            s->bind(endpoint::unix_unnamed()).value();
+            s->set_multiplexer(context().multiplexer());
+        }
+        sender.connect(full.local().value()).value();
+        while (sender.try_write(const_buffer("x", 1))) {
+        }
     }
 
     /// Awaits one operation. @return its error, none on success
@@ -89,6 +113,14 @@ protected:
         case operation_kind::connect: {
             auto socket = stream_socket_handle::stream_socket(endpoint::family_type::ipv4).value();
             auto const r = co_await socket.co_connect(silent->where());
+            co_return r ? std::error_code() : r.error();
+        }
+        case operation_kind::receive: {
+            auto const r = co_await receiver.co_receive(buffer(memory));
+            co_return r ? std::error_code() : r.error();
+        }
+        case operation_kind::send: {
+            auto const r = co_await sender.co_send(const_buffer("x", 1), full.local().value());
             co_return r ? std::error_code() : r.error();
         }
         case operation_kind::wait: {
@@ -118,6 +150,13 @@ protected:
             clients.back().connect(listener.local().value(), patience).value();
             break;
         }
+        case operation_kind::receive:
+            (void)receiver.send(const_buffer("x", 1), receiver.local().value()).value();
+            break;
+        case operation_kind::send:
+            while (full.receive(buffer(memory), 0s)) {
+            }
+            break;
         default:
             break;
         }
@@ -130,6 +169,9 @@ protected:
     listen_socket_handle listener;
     std::optional<silent_host> silent;
     std::vector<stream_socket_handle> clients;
+    datagram_socket_handle receiver;
+    datagram_socket_handle sender;
+    datagram_socket_handle full;
 };
 
 INSTANTIATE_TEST_SUITE_P(backends, cancellation_test, every_backend(), name_of_backend);
@@ -181,8 +223,8 @@ TEST_P(cancellation_test, a_stop_during_an_operation_cancels_it_once) {
 }
 
 TEST_P(cancellation_test, an_operation_goes_on_after_another_was_cancelled) {
-    for (auto const kind :
-         {operation_kind::read, operation_kind::read_pooled, operation_kind::accept}) {
+    for (auto const kind : {operation_kind::read, operation_kind::read_pooled,
+                            operation_kind::accept, operation_kind::receive}) {
         stop_source stop(executor());
         auto const request = [&]() -> task<> {
             (void)co_await co_wait(5ms);
@@ -196,8 +238,8 @@ TEST_P(cancellation_test, an_operation_goes_on_after_another_was_cancelled) {
 }
 
 TEST_P(cancellation_test, a_stop_that_races_the_completion_gives_one_of_both_and_loses_nothing) {
-    for (auto const kind :
-         {operation_kind::read, operation_kind::read_pooled, operation_kind::accept}) {
+    for (auto const kind : {operation_kind::read, operation_kind::read_pooled,
+                            operation_kind::accept, operation_kind::receive}) {
         for (bool const stop_first : {true, false}) {
             stop_source stop(executor());
             int completions = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <plumb/handle/stream_socket_handle.hpp>
+#include <plumb/io/addressed_operation.hpp>
 #include <plumb/io/io_awaitable.hpp>
-#include <plumb/io/io_operation.hpp>
 
 namespace plumb {
 
@@ -18,17 +18,11 @@ public:
     async_connect(stream_socket_handle& target, endpoint const& peer, deadline limit = {}) noexcept
         : target_(&target), peer_(peer), limit_(limit) {}
 
-    class operation : public io_operation {
+    class operation : public addressed_operation {
     protected:
         operation(async_connect const& sender, deliver_function deliver) noexcept
-            : io_operation(action::connect, sender.target_, sender.limit_, deliver),
-              peer_(sender.peer_) {
-            choose_peer(peer_);
-        }
-        operation(operation&& idle) noexcept
-            : io_operation(static_cast<io_operation&&>(idle)), peer_(idle.peer_) {
-            choose_peer(peer_);
-        }
+            : addressed_operation(action::connect, sender.target_, sender.limit_, deliver,
+                                  sender.peer_) {}
 
         [[nodiscard]] result_type result() const noexcept {
             if (outcome() < 0) {
@@ -36,9 +30,6 @@ public:
             }
             return {};
         }
-
-    private:
-        endpoint peer_;
     };
 
 private:

@@ -37,7 +37,16 @@ class io_multiplexer;
 /// until the kernel has let go of its buffers, and delivers nothing; on another thread it terminates.
 class io_operation : private stop_callback_link, private timer_node {
 public:
-    enum class action : std::uint8_t { read, read_pooled, write, accept, connect, wait };
+    enum class action : std::uint8_t {
+        read,
+        read_pooled,
+        write,
+        accept,
+        connect,
+        receive,
+        send,
+        wait
+    };
 
     /// Moves an idle operation.
     io_operation(io_operation&& idle) noexcept;
@@ -57,7 +66,8 @@ protected:
     using deliver_function = void (*)(io_operation&) noexcept;
 
     /// Where an operation has more than a request.
-    void choose_peer(endpoint const& peer) noexcept { request_.peer = &peer; }
+    void choose_buffers(buffers const& list) noexcept { request_.read = list; }
+    void choose_buffers(const_buffers const& list) noexcept { request_.write = list; }
     void choose_multiplexer(io_multiplexer& m) noexcept { multiplexer_ = &m; }
 
     void choose_capacity(std::size_t most) noexcept { request_.read = buffer(nullptr, most); }
@@ -193,7 +203,6 @@ private:
         request_list() noexcept {}
         buffers read;
         const_buffers write;
-        endpoint const* peer;
     };
 
     // What steers an operation, small enough to be compared at once.

@@ -19,6 +19,8 @@ struct world_counters {
     std::uint64_t handles_most = 0;
     /// Connections that were established, TCP and unix, without socket pairs.
     std::uint64_t connections = 0;
+    /// UDP datagrams that came to a socket whose buffer was full.
+    std::uint64_t datagrams_dropped = 0;
     std::uint64_t bytes_read = 0;
     std::uint64_t bytes_written = 0;
     /// Events of readiness that multiplexers were told.
@@ -49,12 +51,13 @@ public:
     struct options {
         /// Bytes that a pipe holds, counted in pages of 4096 as Linux does.
         std::size_t pipe_buffer = 65'536;
-        /// Bytes that each direction of a connection holds, in flight or unread.
+        /// Bytes that each direction of a connection holds, in flight or unread. Of datagrams: how large one may be
+        /// that is sent, and how many bytes may wait to be received, 256 for each besides its own.
         std::size_t socket_buffer = 65'536;
         /// Whether the seed makes reads and writes of more than a byte stop short.
         bool short_transfers = false;
         /// How long a connection's bytes are under way: the seed picks a time between these for
-        /// each connection.
+        /// each connection, and for each UDP socket that sends.
         std::chrono::nanoseconds least_latency{0};
         std::chrono::nanoseconds most_latency{0};
         /// Where the system clock begins.
@@ -93,7 +96,7 @@ public:
     void shift_system_clock(std::chrono::nanoseconds by) noexcept;
 
     /// Makes an endpoint silent or lets it answer again: connects to it are neither accepted nor
-    /// refused, until they give up after 127 s. @param where  port 0: all ports of its address
+    /// refused, until they give up after 127 s; datagrams are lost. @param where  port 0: all ports of its address
     void set_silent(endpoint const& where, bool silent = true);
 
 private:

@@ -9,6 +9,7 @@
 #include "platform/linux/receive_buffers.hpp"
 #include "platform/linux/ring.hpp"
 #include "platform/linux/ring_slot.hpp"
+#include "platform/posix/native_seam.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -43,6 +44,18 @@ std::uint64_t this_thread_number() noexcept {
     return number;
 }
 
+/// What the kernel reads until the entry that points to it is submitted.
+struct message {
+    msghdr header;
+    alignas(native_address) std::byte name[sizeof(native_address)];
+};
+
+/// What the kernel writes the sender's address to.
+struct receiving {
+    msghdr header;
+    native_address name;
+};
+
 constexpr outcome canceled = failed_with(std::errc::operation_canceled);
 
 class io_uring_backend final : public io_backend {
@@ -51,12 +64,12 @@ class io_uring_backend final : public io_backend {
 
 public:
     io_uring_backend(io_multiplexer& m, ring&& r, int wake, table& slots,
-                     std::unique_ptr<msghdr[]> headers) noexcept
+                     std::unique_ptr<message[]> messages) noexcept
         : io_backend(m),
           ring_(std::move(r)),
           wake_(wake),
           slots_(slots),
-          headers_(std::move(headers)) {
+          messages_(std::move(messages)) {
         set_up();
     }
     ~io_uring_backend() override;
@@ -94,6 +107,10 @@ private:
     void issue_write(io_uring_sqe& entry, ring_slot& s, const_buffers const& b) noexcept;
     static void issue_send(io_uring_sqe& entry, ring_slot& s, const_buffer b) noexcept;
     void issue_receive(io_uring_sqe& entry, ring_slot& s, std::size_t most) noexcept;
+    void issue_send_to(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept;
+    static void issue_receive_from(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept;
+    static bool done_by_ring(ring_slot const& s, io_operation& op) noexcept;
+    static outcome end_of_read(io_operation& op, outcome moved) noexcept;
     msghdr& scattered(io_uring_sqe const& entry, void const* array, std::size_t count) noexcept;
     void cancel_request(ring_slot& s, direction& d) noexcept;
     bool cancel_entry(std::uint64_t user_data) noexcept;
@@ -144,8 +161,8 @@ private:
     outcome watched_outcome_ = 0;
     bool wake_armed_ = false;
     bool ending_ = false;
-    bool moving_ = false;                // to another ring, which is not there yet
-    std::unique_ptr<msghdr[]> headers_;  // of entries until they are submitted
+    bool moving_ = false;                  // to another ring, which is not there yet
+    std::unique_ptr<message[]> messages_;  // of entries until they are submitted
 };
 
 // The ring and its thread.
@@ -304,7 +321,7 @@ void io_uring_backend::issue_poll(io_uring_sqe& entry, ring_slot& s, bool readin
 
 msghdr& io_uring_backend::scattered(io_uring_sqe const& entry, void const* array,
                                     std::size_t count) noexcept {
-    msghdr& header = headers_[ring_.index(entry)];
+    msghdr& header = messages_[ring_.index(entry)].header;
     header = {};
     header.msg_iov = static_cast<iovec*>(const_cast<void*>(array));
     header.msg_iovlen = std::min(count, most_buffers);
@@ -321,6 +338,7 @@ void io_uring_backend::issue_read(io_uring_sqe& entry, ring_slot& s, buffers con
     int const fd = static_cast<int>(s.native);
     buffer const* const array = b.native_array();
     std::size_t const count = b.native_count();
+    int const flags = s.kind == handle_kind::datagram_socket ? MSG_TRUNC : 0;
     if (s.kind == handle_kind::pipe) {
         if (count == 1) {
             io_uring_prep_read(&entry, fd, array->data(), size_of_one(array->size()), no_offset);
@@ -329,9 +347,9 @@ void io_uring_backend::issue_read(io_uring_sqe& entry, ring_slot& s, buffers con
                                 static_cast<unsigned>(std::min(count, most_buffers)), no_offset);
         }
     } else if (count == 1) {
-        io_uring_prep_recv(&entry, fd, array->data(), size_of_one(array->size()), 0);
+        io_uring_prep_recv(&entry, fd, array->data(), size_of_one(array->size()), flags);
     } else {
-        io_uring_prep_recvmsg(&entry, fd, &scattered(entry, array, count), 0);
+        io_uring_prep_recvmsg(&entry, fd, &scattered(entry, array, count), flags);
     }
     entry.user_data = s.key | user_data_of(request::read);
     s.in.in_kernel = request::read;
@@ -367,6 +385,57 @@ void io_uring_backend::issue_write(io_uring_sqe& entry, ring_slot& s,
     s.out.in_kernel = request::write;
 }
 
+void io_uring_backend::issue_send_to(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept {
+    const_buffers const& b = write_request(op);
+    msghdr& header = scattered(entry, b.native_array(), b.native_count());
+    auto& to = *new (messages_[ring_.index(entry)].name) native_address(address(op));
+    header.msg_name = to.get();
+    header.msg_namelen = to.size();
+    io_uring_prep_sendmsg(&entry, static_cast<int>(s.native), &header, MSG_NOSIGNAL);
+    entry.user_data = s.key | user_data_of(request::write);
+    s.out.in_kernel = request::write;
+}
+
+void io_uring_backend::issue_receive_from(io_uring_sqe& entry, ring_slot& s,
+                                          io_operation& op) noexcept {
+    buffers const& b = read_request(op);
+    auto& r = *new (&native_address_room<receiving>(op)) receiving{};
+    r.header.msg_name = r.name.get();
+    r.header.msg_namelen = r.name.size();
+    r.header.msg_iov = reinterpret_cast<iovec*>(const_cast<buffer*>(b.native_array()));
+    r.header.msg_iovlen = b.native_count();
+    io_uring_prep_recvmsg(&entry, static_cast<int>(s.native), &r.header, MSG_TRUNC);
+    entry.user_data = s.key | user_data_of(request::read);
+    s.in.in_kernel = request::read;
+}
+
+/// Whether the ring does the i/o; else it waits for readiness, and then the operation is tried.
+bool io_uring_backend::done_by_ring(ring_slot const& s, io_operation& op) noexcept {
+    auto const is_whole = [](auto const& list) {
+        return list.native_count() <= most_buffers && list.trim_last() == 0;
+    };
+    bool const datagrams = s.kind == handle_kind::datagram_socket;
+    switch (what(op)) {
+    case action::read:
+        return !datagrams || is_whole(read_request(op));
+    case action::write:
+        return !datagrams || is_whole(write_request(op));
+    case action::read_pooled:
+        return !datagrams;  // the provided buffers may be too small
+    case action::receive:
+        return is_whole(read_request(op));
+    case action::send:
+        // For a unix receiver that is full it would wait in a thread of the kernel.
+        return address(op).family() != endpoint::family_type::unix_domain &&
+               is_whole(write_request(op));
+    case action::accept:
+    case action::connect:
+    case action::wait:
+        break;
+    }
+    return false;
+}
+
 void io_uring_backend::issue_receive(io_uring_sqe& entry, ring_slot& s, std::size_t most) noexcept {
     int const fd = static_cast<int>(s.native);
     unsigned const size = size_of_one(std::min<std::size_t>(most, receive_buffers::size));
@@ -394,8 +463,12 @@ outcome io_uring_backend::issue(ring_slot& s, io_operation& op, bool by_poll) no
         return failed_with(std::errc::no_buffer_space);
     }
     action const a = what(op);
-    if (a > action::write || s.by_poll || by_poll) {
+    if (s.by_poll || by_poll || !done_by_ring(s, op)) {
         issue_poll(*entry, s, reads(a));
+    } else if (a == action::send) {
+        issue_send_to(*entry, s, op);
+    } else if (a == action::receive) {
+        issue_receive_from(*entry, s, op);
     } else if (a == action::write) {
         issue_write(*entry, s, write_request(op));
     } else if (a == action::read && (s.messages < continuous || !received_.available())) {
@@ -472,7 +545,7 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
         s.in = {};
         auto const moved = static_cast<std::size_t>(c.result);
         note_read(s, moved, moved == read_request(*s.reader).bytes());
-        finish(s, true, c.result);
+        finish(s, true, end_of_read(*s.reader, c.result));
         break;
     }
     case request::poll_in:
@@ -482,6 +555,20 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
         on_polled(slots_.at(c.user_data), false, c.result);
         break;
     }
+}
+
+/// @param moved  by the kernel; of a datagram its size, which may be more than there was room for
+outcome io_uring_backend::end_of_read(io_operation& op, outcome moved) noexcept {
+    if (what(op) == action::receive) {
+        auto& r = native_address_room<receiving>(op);
+        *r.name.size_for_result() = r.header.msg_namelen;
+        endpoint from;
+        if (outcome const known = r.name.to(from); known < 0) {
+            return known;
+        }
+        address(op) = from;
+    }
+    return static_cast<std::size_t>(moved) > read_request(op).bytes() ? -EMSGSIZE : moved;
 }
 
 /// A read into, or a write from, the operation's own buffers did nothing.
@@ -513,7 +600,8 @@ void io_uring_backend::on_failed(ring_slot& s, bool reading, outcome failure) no
 /// Learns from a read by the ring how the next one goes best.
 void io_uring_backend::note_read(ring_slot& s, std::size_t moved, bool filled) noexcept {
     // What is more than messages goes better into the reader's own, larger buffers.
-    bool const message = moved < receive_buffers::size && moved > 0 && s.kind != handle_kind::pipe;
+    bool const message =
+        moved < receive_buffers::size && moved > 0 && s.kind == handle_kind::stream_socket;
     s.messages = message ? std::min<std::uint8_t>(s.messages + 1, continuous) : 0;
     // More is likely there: the next read is tried directly.
     if ((filled || moved == receive_buffers::size) && s.in.in_kernel == request::none) {
@@ -787,6 +875,7 @@ outcome io_uring_backend::attach(handle& h) noexcept {
     s->native = native(h);
     s->kind = h.kind();
     s->key = table::key(*s);
+    s->ready = s->kind == handle_kind::datagram_socket ? divided : 0u;
     s->sends = s->kind == handle_kind::stream_socket;
     set_slot(h, s);
     return 0;
@@ -816,8 +905,10 @@ outcome io_uring_backend::start_otherwise(ring_slot& s, io_operation& op) noexce
     }
     direction& d = s.side(reading);
     bool const waits = !never_waits(op);
-    // What isn't to wait is tried here, unless the kernel may receive at the same time: see `cancel`.
-    if ((!waits && d.in_kernel != request::receive) || what(op) == action::connect) [[unlikely]] {
+    // What isn't to wait is tried here, unless the kernel may receive at the same time: see `cancel`. So is what else
+    // would only wait to be writable.
+    if ((!waits && d.in_kernel != request::receive) || (!reading && !done_by_ring(s, op)))
+        [[unlikely]] {
         s.ready |= reading ? readable : writable;
         outcome const done = try_now(op);
         s.ready &= ~(reading ? std::uint32_t{0} : std::uint32_t{writable});
@@ -986,11 +1077,11 @@ result<std::unique_ptr<io_backend>> make_io_uring_backend(io_multiplexer& owner)
         return error_of(-errno);
     }
     auto* const slots = slot_table<ring_slot>::make();
-    std::unique_ptr<msghdr[]> headers(new (std::nothrow) msghdr[ring::submission_entries]);
+    std::unique_ptr<message[]> messages(new (std::nothrow) message[ring::submission_entries]);
     std::unique_ptr<io_backend> made;
-    if (slots != nullptr && headers != nullptr) {
+    if (slots != nullptr && messages != nullptr) {
         made.reset(new (std::nothrow)
-                       io_uring_backend(owner, std::move(r), wake, *slots, std::move(headers)));
+                       io_uring_backend(owner, std::move(r), wake, *slots, std::move(messages)));
     }
     if (made == nullptr) {
         if (slots != nullptr) {

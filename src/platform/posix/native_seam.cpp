@@ -118,6 +118,13 @@ outcome make_blocking(native_handle h, outcome connected) noexcept {
     return connected;
 }
 
+bool is_stream(native_handle h) noexcept {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    return ::getsockopt(descriptor(h), SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+           type == SOCK_STREAM;
+}
+
 outcome connect(native_handle h, endpoint const& e) noexcept {
     native_address const a(e);
     auto const begun = checked(::connect(descriptor(h), a.get(), a.size()));
@@ -127,7 +134,7 @@ outcome connect(native_handle h, endpoint const& e) noexcept {
     case -EAGAIN:  // the backlog of a unix listener is full, and nothing tells when it is not
         return -ENOBUFS;
     default:
-        return make_blocking(h, begun);
+        return begun == 0 && is_stream(h) ? make_blocking(h, begun) : begun;
     }
 }
 
@@ -149,6 +156,13 @@ outcome shutdown_write(native_handle h) noexcept {
     return checked(::shutdown(descriptor(h), SHUT_WR));
 }
 
+bool is_v6(native_handle h) noexcept {
+    int domain = 0;
+    socklen_t size = sizeof(domain);
+    return ::getsockopt(descriptor(h), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+           domain == AF_INET6;
+}
+
 outcome set_option(native_handle h, socket_option option, int value) noexcept {
     auto const set = [&](int level, int name, auto const& v) {
         return checked(::setsockopt(descriptor(h), level, name, &v, sizeof(v)));
@@ -166,8 +180,38 @@ outcome set_option(native_handle h, socket_option option, int value) noexcept {
         return set(SOL_SOCKET, SO_RCVBUF, value);
     case socket_option::linger:
         return set(SOL_SOCKET, SO_LINGER, ::linger{1, value});
+    case socket_option::broadcast:
+        return set(SOL_SOCKET, SO_BROADCAST, value);
+    case socket_option::multicast_interface:
+        return is_v6(h) ? set(IPPROTO_IPV6, IPV6_MULTICAST_IF, value)
+                        : set(IPPROTO_IP, IP_MULTICAST_IF, ip_mreqn{{}, {}, value});
     }
     return -EINVAL;
+}
+
+outcome set_membership(native_handle h, endpoint const& group, std::uint32_t network_interface,
+                       bool member) noexcept {
+    auto const set = [&](int level, int name, auto const& v) {
+        return checked(::setsockopt(descriptor(h), level, name, &v, sizeof(v)));
+    };
+    auto const bytes = group.address_bytes();
+    switch (group.family()) {
+    case endpoint::family_type::ipv4: {
+        ip_mreqn m{};
+        std::memcpy(&m.imr_multiaddr, bytes.data(), sizeof(m.imr_multiaddr));
+        m.imr_ifindex = static_cast<int>(network_interface);
+        return set(IPPROTO_IP, member ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, m);
+    }
+    case endpoint::family_type::ipv6: {
+        ipv6_mreq m{};
+        std::memcpy(&m.ipv6mr_multiaddr, bytes.data(), sizeof(m.ipv6mr_multiaddr));
+        m.ipv6mr_interface = network_interface != 0 ? network_interface : group.scope_id();
+        return set(IPPROTO_IPV6, member ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, m);
+    }
+    case endpoint::family_type::unix_domain:
+        break;
+    }
+    return -EAFNOSUPPORT;
 }
 
 outcome local_endpoint(native_handle h, endpoint& e) noexcept {
@@ -186,6 +230,35 @@ constexpr bool is_pipe(handle_kind kind) noexcept {
     return kind == handle_kind::pipe || kind == handle_kind::polled_pipe;
 }
 
+/// Receives a datagram, or fails where it is larger than the buffers.
+outcome receive_whole(native_handle h, msghdr& m, int flags) noexcept {
+    auto const size = retried([&] { return ::recvmsg(descriptor(h), &m, flags | MSG_TRUNC); });
+    return size >= 0 && (m.msg_flags & MSG_TRUNC) != 0 ? -EMSGSIZE : size;
+}
+
+/// Calls `f` with a header of the whole list; of one whose last buffer is trimmed it holds a copy.
+template <class Buffers, class F>
+outcome with_header(Buffers const& list, native_address& a, F f) noexcept {
+    msghdr m{};
+    m.msg_name = a.get();
+    m.msg_namelen = a.size();
+    if (list.trim_last() == 0) {
+        auto const* const array = list.native_array();
+        m.msg_iov = reinterpret_cast<iovec*>(const_cast<Buffers::value_type*>(array));
+        m.msg_iovlen = list.native_count();
+        return f(m);
+    }
+    if (list.size() > most_buffers) {
+        return -EMSGSIZE;
+    }
+    iovec copy[most_buffers];
+    m.msg_iov = copy;
+    for (const_buffer const part : list) {
+        copy[m.msg_iovlen++] = {const_cast<std::byte*>(part.data()), part.size()};
+    }
+    return f(m);
+}
+
 [[gnu::noinline]] outcome read_otherwise(native_handle h, handle_kind kind, buffer const* b,
                                          std::size_t count, bool waiting) noexcept {
     if (is_pipe(kind)) {
@@ -196,15 +269,19 @@ constexpr bool is_pipe(handle_kind kind) noexcept {
     }
     msghdr m{};
     m.msg_iov = reinterpret_cast<iovec*>(const_cast<buffer*>(b));
-    m.msg_iovlen = std::min(count, most_buffers);
     int const flags = waiting ? 0 : MSG_DONTWAIT;
+    if (kind == handle_kind::datagram_socket) {
+        m.msg_iovlen = count;
+        return receive_whole(h, m, flags);
+    }
+    m.msg_iovlen = std::min(count, most_buffers);
     return retried([&] { return ::recvmsg(descriptor(h), &m, flags); });
 }
 
 // One buffer of a socket is what servers move. A call that doesn't wait is not interrupted by signals, so there is
 // nothing to retry and no register to save.
 outcome read(native_handle h, handle_kind kind, buffer const* b, std::size_t count) noexcept {
-    if (count == 1 && !is_pipe(kind)) [[likely]] {
+    if (count == 1 && kind == handle_kind::stream_socket) [[likely]] {
         return checked(::recv(descriptor(h), b->data(), b->size(), MSG_DONTWAIT));
     }
     if (count == 1 && kind == handle_kind::polled_pipe) {
@@ -256,7 +333,7 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
     }
     msghdr m{};
     m.msg_iov = reinterpret_cast<iovec*>(const_cast<const_buffer*>(b));
-    m.msg_iovlen = std::min(count, most_buffers);
+    m.msg_iovlen = kind == handle_kind::datagram_socket ? count : std::min(count, most_buffers);
     return retried([&] { return ::sendmsg(descriptor(h), &m, MSG_DONTWAIT | MSG_NOSIGNAL); });
 }
 
@@ -266,6 +343,33 @@ outcome write(native_handle h, handle_kind kind, const_buffer const* b,
         return checked(::send(descriptor(h), b->data(), b->size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     return write_otherwise(h, kind, b, count);
+}
+
+outcome send(native_handle h, const_buffers const& b, endpoint const& to) noexcept {
+    native_address a(to);
+    auto const sent = with_header(b, a, [&](msghdr const& m) {
+        return retried([&] { return ::sendmsg(descriptor(h), &m, MSG_DONTWAIT | MSG_NOSIGNAL); });
+    });
+    if (sent == -EAGAIN && to.family() == endpoint::family_type::unix_domain) {
+        // Ready all the same: the receiver's queue is full, and this socket isn't connected to it.
+        pollfd p{descriptor(h), POLLOUT, 0};
+        return ::poll(&p, 1, 0) == 1 ? -ENOBUFS : sent;
+    }
+    return sent;
+}
+
+outcome receive(native_handle h, buffers const& b, endpoint& from) noexcept {
+    native_address a;
+    auto const size = with_header(b, a, [&](msghdr& m) {
+        auto const received = receive_whole(h, m, MSG_DONTWAIT);
+        *a.size_for_result() = m.msg_namelen;
+        return received;
+    });
+    if (size < 0) {
+        return size;
+    }
+    auto const known = a.to(from);
+    return known < 0 ? known : size;
 }
 
 outcome await_ready(native_handle h, std::uint32_t what, std::int64_t timeout) noexcept {
@@ -310,9 +414,12 @@ constinit seam const native{
     .peer_endpoint = peer_endpoint,
     .divides_stream = divides_stream,
     .set_blocking = set_blocking,
+    .set_membership = set_membership,
     .read = read,
     .read_waiting = read_waiting,
     .write = write,
+    .send = send,
+    .receive = receive,
     .await_ready = await_ready,
     .open_clock_watch = open_clock_watch,
     .open_poller = open_poller,

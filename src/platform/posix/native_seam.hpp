@@ -3,7 +3,9 @@
 
 #include "platform/seam.hpp"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 namespace plumb::platform {
 
@@ -13,10 +15,8 @@ public:
     native_address() noexcept : size_(sizeof(storage_)) {}
     explicit native_address(endpoint const& e) noexcept;
 
-    [[nodiscard]] sockaddr const* get() const noexcept {
-        return reinterpret_cast<sockaddr const*>(&storage_);
-    }
-    [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage_); }
+    [[nodiscard]] sockaddr const* get() const noexcept { return &storage_.any; }
+    [[nodiscard]] sockaddr* get() noexcept { return &storage_.any; }
     [[nodiscard]] socklen_t size() const noexcept { return size_; }
     [[nodiscard]] socklen_t* size_for_result() noexcept { return &size_; }
 
@@ -24,7 +24,12 @@ public:
     outcome to(endpoint& e) const noexcept;
 
 private:
-    sockaddr_storage storage_;
+    union {
+        sockaddr any;
+        sockaddr_in v4;
+        sockaddr_in6 v6;
+        sockaddr_un local;
+    } storage_;
     socklen_t size_;
 };
 
