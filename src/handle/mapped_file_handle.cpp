@@ -10,14 +10,14 @@
 namespace plumb {
 
 mapped_file_handle::mapped_file_handle(mapped_file_handle&& other) noexcept
-    : seekable_handle(std::move(other)),
+    : seekable_handle(static_cast<seekable_handle&&>(other)),
       bytes_(std::exchange(other.bytes_, nullptr)),
       reservation_(std::exchange(other.reservation_, 0)) {}
 
 mapped_file_handle& mapped_file_handle::operator=(mapped_file_handle&& other) noexcept {
     if (this != &other) {
         unmap();
-        seekable_handle::operator=(std::move(other));
+        seekable_handle::operator=(static_cast<seekable_handle&&>(other));
         bytes_ = std::exchange(other.bytes_, nullptr);
         reservation_ = std::exchange(other.reservation_, 0);
     }

@@ -257,12 +257,13 @@ TEST_F(mapped_file_handle_test, each_thread_has_its_own_guards) {
     ASSERT_TRUE(f.truncate(0));
     std::array<std::thread, 4> threads;
     std::atomic<int> faults = 0;
-    for (auto& thread : threads) {
-        thread = std::thread([&] {
+    for (std::size_t place = page; auto& thread : threads) {
+        thread = std::thread([&, place] {
             for (int i = 0; i < 100; ++i) {
-                faults += f.guarded([&]() noexcept { bytes.data()[page] = std::byte{1}; }) ? 0 : 1;
+                faults += f.guarded([&]() noexcept { bytes.data()[place] = std::byte{1}; }) ? 0 : 1;
             }
         });
+        ++place;
     }
     for (auto& thread : threads) {
         thread.join();

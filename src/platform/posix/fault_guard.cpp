@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
 // A guard is on the stack of the call that it is for, and known to its thread by a list, the innermost first. A fault in
 // the range of one leaves the calls down to that, and none is known any more that was left.
@@ -51,6 +52,9 @@ void on_fault(int number, siginfo_t* info, void* context) noexcept {
         for (guard* g = innermost; g != nullptr; g = g->outer) {
             if (at >= g->begin && at < g->end) {
                 innermost = g->outer;
+                // What was blocked for the handler, by us or by who calls ours, is so no longer.
+                ::pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask,
+                                  nullptr);
                 ::siglongjmp(g->left, 1);
             }
         }
@@ -58,11 +62,10 @@ void on_fault(int number, siginfo_t* info, void* context) noexcept {
     hand_on(number, info, context);
 }
 
-// The signal stays unblocked in its handler, so that nothing has to be restored on leaving it.
 bool handle_faults() noexcept {
     struct sigaction ours{};
     ours.sa_sigaction = on_fault;
-    ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     return ::sigaction(SIGBUS, nullptr, &earlier) == 0 && ::sigaction(SIGBUS, &ours, nullptr) == 0;
 }
 
