@@ -71,8 +71,17 @@ bool seekable_handle::aligned(io_request<Buffers> const& request) const noexcept
 // A list that is longer than one call takes goes on in another, unless something else may be
 // appended in between.
 template <class Buffers, class Call>
-io_result<Buffers> seekable_handle::transfer(io_request<Buffers> const& request,
+io_result<Buffers> seekable_handle::transfer(io_request<Buffers> const& request, deadline limit,
                                              Call call) noexcept {
+    if (request.buffers.empty()) {
+        return request.buffers;
+    }
+    if (!limit.is_infinite()) {
+        return std::errc::not_supported;
+    }
+    if (alignment_ != 1 && !aligned(request)) {
+        return error::misaligned;
+    }
     auto const list = request.buffers.untrimmed();
     auto const* next = list.native_array();
     auto left = list.native_count();
@@ -95,34 +104,17 @@ io_result<Buffers> seekable_handle::transfer(io_request<Buffers> const& request,
 }
 
 io_result<buffers> seekable_handle::read_at(io_request<buffers> request, deadline limit) noexcept {
-    if (request.buffers.empty()) {
-        return request.buffers;
-    }
-    if (!limit.is_infinite()) {
-        return std::errc::not_supported;
-    }
-    if (alignment_ != 1 && !aligned(request)) {
-        return error::misaligned;
-    }
-    return transfer(request, [this](buffer const* b, std::size_t count, extent_type at) {
+    return transfer(request, limit, [this](buffer const* b, std::size_t count, extent_type at) {
         return platform::os().read_at(native(), b, count, at);
     });
 }
 
 io_result<const_buffers> seekable_handle::write_at(io_request<const_buffers> request,
                                                    deadline limit) noexcept {
-    if (request.buffers.empty()) {
-        return request.buffers;
-    }
-    if (!limit.is_infinite()) {
-        return std::errc::not_supported;
-    }
-    if (alignment_ != 1 && !aligned(request)) {
-        return error::misaligned;
-    }
-    return transfer(request, [this](const_buffer const* b, std::size_t count, extent_type at) {
-        return platform::os().write_at(native(), b, count, at);
-    });
+    return transfer(request, limit,
+                    [this](const_buffer const* b, std::size_t count, extent_type at) {
+                        return platform::os().write_at(native(), b, count, at);
+                    });
 }
 
 io_result<const_buffers> seekable_handle::store(io_request<const_buffers> request,

@@ -86,9 +86,9 @@ protected:
     static native_handle native(handle const& h) noexcept { return h.native_; }
     static void set_slot(handle& h, handle_slot* s) noexcept { h.slot_ = s; }
 
-    /// Ends the process unless this thread drives the multiplexer.
     /// Does an operation's i/o directly, and notes what that tells of the slot's readiness.
     inline outcome try_now(io_operation& op) noexcept;
+    /// Ends the process unless this thread drives the multiplexer.
     inline void check_driver() noexcept;
 
     /// Whether a coroutine waits, without a deadline, to read into one buffer; and the steps of such an operation.

@@ -6,6 +6,7 @@
 #include <plumb/io/io_operation_connection.hpp>
 
 #include "support/backend.hpp"
+#include "support/silent_host.hpp"
 
 #include <array>
 #include <memory>
@@ -41,27 +42,6 @@ protected:
         auto const listener = listen_socket_handle::listen(endpoint::loopback_v4(0)).value();
         return listener.local().value();
     }
-    /// A listener whose backlog is full, so that a connect to it stays without answer.
-    class silent_host {
-    public:
-        silent_host()
-            : listener_(
-                  listen_socket_handle::listen(endpoint::loopback_v4(0), {.backlog = 0}).value()) {
-            for (int i = 0; i < 3; ++i) {
-                auto s = stream_socket_handle::stream_socket(endpoint::family_type::ipv4).value();
-                auto const done = s.connect(where(), 50ms);
-                waiting_.push_back(std::move(s));
-                if (!done) {
-                    return;
-                }
-            }
-        }
-        [[nodiscard]] endpoint where() const { return listener_.local().value(); }
-
-    private:
-        listen_socket_handle listener_;
-        std::vector<stream_socket_handle> waiting_;
-    };
 };
 
 INSTANTIATE_TEST_SUITE_P(backends, async_connect_test, every_backend(), name_of_backend);

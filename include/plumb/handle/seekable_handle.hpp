@@ -109,7 +109,8 @@ private:
     io_result<const_buffers> store(io_request<const_buffers> request, barrier_kind kind,
                                    deadline limit) noexcept;
     template <class Buffers, class Call>
-    io_result<Buffers> transfer(io_request<Buffers> const& request, Call call) noexcept;
+    io_result<Buffers> transfer(io_request<Buffers> const& request, deadline limit,
+                                Call call) noexcept;
     template <class Buffers>
     [[nodiscard]] bool aligned(io_request<Buffers> const& request) const noexcept;
     result<void> copy(extent_type offset, extent_type bytes, seekable_handle& to,
