@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/exec/pooled_memory.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -28,7 +29,7 @@ constexpr bool recycles = true;
 
 constexpr std::size_t step = 64;           // small classes are multiples of this
 constexpr std::size_t small_limit = 4096;  // above, classes are powers of two
-constexpr std::size_t small_classes = small_limit / step;
+constexpr std::size_t small_classes = small_limit / step + 1;  // the first for 0 bytes
 constexpr std::size_t classes = small_classes + 5;
 static_assert(small_limit << 5 == pooled_memory_limit);
 
@@ -56,13 +57,14 @@ struct block_list {
 
 constexpr std::size_t class_of(std::size_t bytes) noexcept {
     if (bytes <= small_limit) {
-        return (bytes + step - 1) / step - (bytes != 0);
+        return (bytes + step - 1) / step;
     }
     return small_classes + std::bit_width((bytes - 1) / small_limit) - 1;
 }
 
 constexpr std::size_t class_bytes(std::size_t index) noexcept {
-    return index < small_classes ? (index + 1) * step : small_limit << (index - small_classes + 1);
+    return index < small_classes ? std::max<std::size_t>(index, 1) * step
+                                 : small_limit << (index - small_classes + 1);
 }
 
 static_assert(class_bytes(class_of(1)) == 64 && class_bytes(class_of(64)) == 64 &&

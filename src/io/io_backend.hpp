@@ -91,8 +91,18 @@ protected:
     /// Ends the process unless this thread drives the multiplexer.
     inline void check_driver() noexcept;
 
-    /// Whether a coroutine waits, without a deadline, to read into one buffer; and the steps of such an operation.
-    static inline bool awaited_simple_read(io_operation const& op) noexcept;
+    /// Whether a coroutine waits for it, and without a deadline.
+    static bool awaited_plainly(io_operation const& op, action a) noexcept {
+        return op.state_.plainly(a, io_operation::phase::pending);
+    }
+    /// The same while it is started.
+    static bool starts_plainly(io_operation const& op, action a) noexcept {
+        return op.state_.plainly(a, io_operation::phase::idle);
+    }
+    /// Whether it is such a read into one buffer; and the steps of one.
+    static bool awaited_simple_read(io_operation const& op) noexcept {
+        return awaited_plainly(op, action::read) && op.request_.read.is_single();
+    }
     static inline outcome try_simple_read(io_operation& op, handle_slot& s) noexcept;
     inline void settle_awaited(io_operation& op, outcome o) noexcept;
 

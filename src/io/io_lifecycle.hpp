@@ -191,11 +191,6 @@ inline void io_multiplexer::settle(io_operation& op, std::int64_t outcome) noexc
     return owner_.try_now(op);
 }
 
-inline bool io_backend::awaited_simple_read(io_operation const& op) noexcept {
-    return op.state_.plainly(action::read, io_operation::phase::pending) &&
-           op.request_.read.is_single();
-}
-
 inline io_backend::outcome io_backend::try_simple_read(io_operation& op, handle_slot& s) noexcept {
     buffers const& b = op.request_.read;
     auto const done = platform::os().read(s.native, s.kind, b.native_array(), 1);

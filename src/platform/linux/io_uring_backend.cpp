@@ -119,8 +119,10 @@ private:
     void on_other_completion(completion c) noexcept;
     void on_failed(ring_slot& s, bool reading, outcome failure) noexcept;
     void on_received(ring_slot& s, completion c) noexcept;
-    void note_received(ring_slot& s, bool last, std::size_t size) noexcept;
+    void on_last_received(ring_slot& s, completion c) noexcept;
     void deliver_message(ring_slot& s, std::byte* to, std::uint16_t id, std::size_t size) noexcept;
+    void deliver_block(ring_slot& s, std::uint16_t id, std::size_t size) noexcept;
+    void end_of_awaited_read(ring_slot& s, std::size_t size) noexcept;
     void deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept;
     void on_receiving_ended(ring_slot& s, completion c) noexcept;
     void on_polled(ring_slot& s, bool reading, outcome polled) noexcept;
@@ -206,9 +208,7 @@ outcome io_uring_backend::take_over() noexcept {
     }
     bool const queueing_before = std::exchange(queueing_, true);
     moving_ = true;
-    while (!ring_.empty()) {
-        on_completion(ring_.pop());
-    }
+    process_queueing();
     moving_ = false;
     ring_ = std::move(fresh);
     driver_ = this_thread_number();
@@ -501,7 +501,7 @@ bool io_uring_backend::cancel_entry(std::uint64_t user_data) noexcept {
 
 // Completions.
 
-inline void io_uring_backend::on_completion(completion c) noexcept {
+[[gnu::always_inline]] inline void io_uring_backend::on_completion(completion c) noexcept {
     request const r = request_of(c.user_data);
     if (r == request::write && c.result >= 0) [[likely]] {
         ring_slot& s = slots_.at(c.user_data);
@@ -520,7 +520,7 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
     case request::receive:
         break;
     case request::wake:
-        if ((c.flags & IORING_CQE_F_MORE) == 0) {
+        if (!c.more()) {
             wake_armed_ = false;
             if (!ending_ && !moving_) {
                 arm_wake();
@@ -529,7 +529,7 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
         break;
     case request::clock:
         // That it came has ended the wait.
-        if ((c.flags & IORING_CQE_F_MORE) == 0 && !ending_ && !moving_) {
+        if (!c.more() && !ending_ && !moving_) {
             arm_clock();
         }
         break;
@@ -609,31 +609,36 @@ void io_uring_backend::note_read(ring_slot& s, std::size_t moved, bool filled) n
     }
 }
 
+// Only calls at the end, so that this saves no register for any of them.
 inline void io_uring_backend::on_received(ring_slot& s, completion c) noexcept {
     auto const size = static_cast<std::size_t>(c.result);
     if (c.result <= 0 || s.over) [[unlikely]] {
         return on_receiving_ended(s, c);
     }
-    bool const last = (c.flags & IORING_CQE_F_MORE) == 0;
-    if (last || size == receive_buffers::size) [[unlikely]] {
-        note_received(s, last, size);
+    if (!c.more() || size == receive_buffers::size) [[unlikely]] {
+        return on_last_received(s, c);
     }
-    auto const id = static_cast<std::uint16_t>(c.flags >> IORING_CQE_BUFFER_SHIFT);
+    std::uint16_t const id = c.buffer_id();
     io_operation* const op = s.reader;
     if (op == nullptr) [[unlikely]] {
         return park(s, id, 0, size);
     }
-    // Three calls at the end, so that this saves no register for any of them.
-    if (buffers const& to = read_request(*op);
-        what(*op) == action::read && to.is_single() && size <= to.bytes()) [[likely]] {
-        return deliver_message(s, to.native_array()->data(), id, size);
+    if (buffers const& to = read_request(*op); !queueing_ && to.is_single() && size <= to.bytes())
+        [[likely]] {
+        if (awaited_plainly(*op, action::read)) {
+            return deliver_message(s, to.native_array()->data(), id, size);
+        }
+        if (awaited_plainly(*op, action::read_pooled)) {
+            return deliver_block(s, id, size);
+        }
     }
     deliver_received(s, id, size);
 }
 
-[[gnu::noinline]] void io_uring_backend::note_received(ring_slot& s, bool last,
-                                                       std::size_t size) noexcept {
-    if (last) {
+/// The last that this request brings, or as much as a buffer holds: no message.
+[[gnu::noinline]] void io_uring_backend::on_last_received(ring_slot& s, completion c) noexcept {
+    auto const size = static_cast<std::size_t>(c.result);
+    if (!c.more()) {
         s.in = {};
         s.watched &= ~std::uint32_t{readable};
     }
@@ -641,17 +646,43 @@ inline void io_uring_backend::on_received(ring_slot& s, completion c) noexcept {
     if (s.messages == 0) {
         cancel_request(s, s.in);
     }
+    if (s.reader != nullptr) {
+        deliver_received(s, c.buffer_id(), size);
+    } else {
+        park(s, c.buffer_id(), 0, size);
+    }
 }
 
+/// To a coroutine's read that takes all of it.
 [[gnu::noinline]] void io_uring_backend::deliver_message(ring_slot& s, std::byte* to,
                                                          std::uint16_t id,
                                                          std::size_t size) noexcept {
     std::memcpy(to, received_.data(id), size);
     received_.recycle(id);
-    finish(s, true, static_cast<outcome>(size));
+    end_of_awaited_read(s, size);
 }
 
-void io_uring_backend::deliver_received(ring_slot& s, std::uint16_t id, std::size_t size) noexcept {
+/// The same to a pooled read.
+[[gnu::noinline]] void io_uring_backend::deliver_block(ring_slot& s, std::uint16_t id,
+                                                       std::size_t size) noexcept {
+    void* const block = pooled_allocate(size);
+    if (block == nullptr) [[unlikely]] {
+        return deliver_received(s, id, size);
+    }
+    std::memcpy(block, received_.data(id), size);
+    set_block(*s.reader, buffer(static_cast<std::byte*>(block), size));
+    received_.recycle(id);
+    end_of_awaited_read(s, size);
+}
+
+inline void io_uring_backend::end_of_awaited_read(ring_slot& s, std::size_t size) noexcept {
+    io_operation& op = *std::exchange(s.reader, nullptr);
+    ++settled_;
+    settle_awaited(op, static_cast<outcome>(size));
+}
+
+[[gnu::noinline]] void io_uring_backend::deliver_received(ring_slot& s, std::uint16_t id,
+                                                          std::size_t size) noexcept {
     outcome const placed = place(*s.reader, received_.data(id), size);
     if (placed == static_cast<outcome>(size)) {
         received_.recycle(id);
@@ -664,9 +695,9 @@ void io_uring_backend::deliver_received(ring_slot& s, std::uint16_t id, std::siz
 /// The end of the stream, an error, or the end of the receiving alone.
 [[gnu::noinline]] void io_uring_backend::on_receiving_ended(ring_slot& s, completion c) noexcept {
     if ((c.flags & IORING_CQE_F_BUFFER) != 0) {
-        received_.recycle(static_cast<std::uint16_t>(c.flags >> IORING_CQE_BUFFER_SHIFT));
+        received_.recycle(c.buffer_id());
     }
-    if ((c.flags & IORING_CQE_F_MORE) != 0) {
+    if (c.more()) {
         return;
     }
     s.in = {};
@@ -884,12 +915,10 @@ outcome io_uring_backend::attach(handle& h) noexcept {
 // One buffer into a socket first: what servers do.
 outcome io_uring_backend::start(io_operation& op) noexcept {
     ring_slot& s = slot_of(op);
-    if (what(op) == action::write && s.sends && s.out.in_kernel == request::none &&
-        !never_waits(op)) [[likely]] {
-        const_buffers const& b = write_request(op);
-        io_uring_sqe* const entry = b.native_count() == 1 ? ring_.next() : nullptr;
-        if (entry != nullptr) [[likely]] {
-            issue_send(*entry, s, *b.native_array());
+    if (starts_plainly(op, action::write) && s.sends && s.out.in_kernel == request::none &&
+        write_request(op).is_single()) [[likely]] {
+        if (io_uring_sqe* const entry = ring_.next()) [[likely]] {
+            issue_send(*entry, s, *write_request(op).native_array());
             s.writer = &op;
             return again;
         }

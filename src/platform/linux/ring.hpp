@@ -14,6 +14,13 @@ struct completion {
     std::uint64_t user_data;
     std::int32_t result;
     std::uint32_t flags;
+
+    /// Which provided buffer was filled, where one was.
+    [[nodiscard]] std::uint16_t buffer_id() const noexcept {
+        return static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
+    }
+    /// Whether the request goes on.
+    [[nodiscard]] bool more() const noexcept { return (flags & IORING_CQE_F_MORE) != 0; }
 };
 
 /// An io_uring instance: set up as well as the kernel can, entered once for all that is to be submitted and waited for.
