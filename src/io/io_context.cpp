@@ -45,7 +45,10 @@ private:
 io_context::io_context() noexcept : io_context(best()) {}
 
 io_context::io_context(std::unique_ptr<io_multiplexer> m) noexcept
-    : multiplexer_(std::move(m)), executor_(*this) {}
+    : multiplexer_(std::move(m)), executor_(*this) {
+    require(multiplexer_->crew_ == nullptr,
+            "an io_context is run by one thread: its multiplexer must be made for one");
+}
 
 io_context::~io_context() {
     require(running_here != this, "an io_context was destroyed from inside its run");

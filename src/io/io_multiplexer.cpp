@@ -3,6 +3,7 @@
 
 #include <plumb/base/assert.hpp>
 
+#include "io/io_crew.hpp"
 #include "io/io_lifecycle.hpp"
 #include "io/io_uring_backend.hpp"
 #include "io/readiness_backend.hpp"
@@ -40,7 +41,8 @@ std::string_view to_string(multiplexer_kind kind) noexcept {
 
 io_multiplexer::io_multiplexer(multiplexer_kind kind) noexcept : kind_(kind) {}
 
-result<std::unique_ptr<io_multiplexer>> io_multiplexer::make(multiplexer_kind kind) noexcept {
+result<std::unique_ptr<io_multiplexer>> io_multiplexer::make(multiplexer_kind kind,
+                                                             int threads) noexcept {
     bool const simulated = platform::os().simulated;
     if (simulated) {
         kind = multiplexer_kind::sim;  // a simulated system's handles mean nothing to the real one
@@ -51,8 +53,15 @@ result<std::unique_ptr<io_multiplexer>> io_multiplexer::make(multiplexer_kind ki
     if (made == nullptr) {
         return std::make_error_code(std::errc::not_enough_memory);
     }
-    auto backend = kind == multiplexer_kind::io_uring ? platform::make_io_uring_backend(*made)
-                                                      : make_readiness_backend(*made);
+    if (threads > 1) {
+        made->crew_.reset(new (std::nothrow) io_crew);
+        if (made->crew_ == nullptr) {
+            return std::make_error_code(std::errc::not_enough_memory);
+        }
+    }
+    auto backend = kind == multiplexer_kind::io_uring
+                       ? platform::make_io_uring_backend(*made, threads > 1)
+                       : make_readiness_backend(*made);
     if (!backend) {
         return backend.error();
     }
@@ -60,24 +69,27 @@ result<std::unique_ptr<io_multiplexer>> io_multiplexer::make(multiplexer_kind ki
     return made;
 }
 
-result<std::unique_ptr<io_multiplexer>> io_multiplexer::best_available(int) noexcept {
+result<std::unique_ptr<io_multiplexer>> io_multiplexer::best_available(int threads) noexcept {
     if (char const* const forced = std::getenv("PLUMB_MULTIPLEXER");
         forced != nullptr && *forced != '\0') {
         for (auto const kind : {multiplexer_kind::epoll, multiplexer_kind::io_uring}) {
             if (forced == to_string(kind)) {
-                return make(kind);
+                return make(kind, threads);
             }
         }
         return std::make_error_code(std::errc::invalid_argument);
     }
-    if (auto ring = make(multiplexer_kind::io_uring)) {
+    if (auto ring = make(multiplexer_kind::io_uring, threads)) {
         return ring;
     }
-    return make(multiplexer_kind::epoll);
+    return make(multiplexer_kind::epoll, threads);
 }
 
 io_multiplexer::~io_multiplexer() {
     drive_here();
+    for (auto requested = requests_.take(); work* const item = requested.pop();) {
+        owned_work::drop(*item);
+    }
     // The backend forgets the handles, which ends what is in flight there; what waits here is told to nobody either.
     backend_.reset();
     if (clock_watch_ >= 0) {
@@ -104,6 +116,9 @@ void io_multiplexer::drop_posted() noexcept {
     // What is dropped may post when it is destroyed.
     for (;;) {
         posted_here_.splice(posted_.take());
+        if (crew_ != nullptr) {
+            posted_here_.splice(std::move(crew_->ready));
+        }
         if (posted_here_.empty()) {
             return;
         }
@@ -145,7 +160,8 @@ std::int64_t io_multiplexer::end_of(deadline d) noexcept {
 
 bool io_multiplexer::idle() const noexcept {
     // Outside work first: who finishes it has posted before.
-    return pending_ == 0 && posted_here_.empty() && outside_work_.load() == 0 && posted_.empty();
+    return pending_ == 0 && posted_here_.empty() && outside_work_.load() == 0 && posted_.empty() &&
+           requests_.empty();
 }
 
 multiplexer_counters io_multiplexer::counters() const noexcept {
@@ -270,11 +286,43 @@ public:
     }
     driving(driving const&) = delete;
     driving& operator=(driving const&) = delete;
-    ~driving() { m_.inside_.store(outer_, std::memory_order_relaxed); }
+    ~driving() {
+        m_.inside_.store(outer_, std::memory_order_relaxed);
+        if (m_.crew_ != nullptr && outer_ == nullptr) {
+            m_.driver_.store(nullptr, std::memory_order_relaxed);  // nobody, until the next leads
+        }
+    }
 
 private:
     io_multiplexer& m_;
     void const* const outer_;
+};
+
+/// Makes this thread the leader, unless another is. Of a multiplexer for one thread each is.
+class io_multiplexer::leadership {
+public:
+    explicit leadership(io_multiplexer& m) noexcept
+        : crew_(m.is_inside() ? nullptr : m.crew_.get()) {
+        if (crew_ != nullptr) {
+            std::scoped_lock const lock(crew_->mutex);
+            held_ = !std::exchange(crew_->led, true);
+        }
+    }
+    leadership(leadership const&) = delete;
+    leadership& operator=(leadership const&) = delete;
+    ~leadership() {
+        if (crew_ != nullptr && held_) {
+            std::scoped_lock const lock(crew_->mutex);
+            crew_->led = false;
+            (void)crew_->call_one();
+        }
+    }
+
+    [[nodiscard]] bool held() const noexcept { return held_; }
+
+private:
+    io_crew* const crew_;
+    bool held_ = true;
 };
 
 int io_multiplexer::deliver_queued(int max_items, std::int64_t end) noexcept {
@@ -337,8 +385,39 @@ int io_multiplexer::run_posted(int max_items, std::int64_t end) noexcept {
     return count;
 }
 
+bool io_multiplexer::is_inside() const noexcept {
+    return inside_.load(std::memory_order_relaxed) == this_thread_token();
+}
+
+void io_multiplexer::call_driver() noexcept {
+    if (sleeping_.exchange(false)) {
+        backend_->wake();
+    }
+}
+
+void io_multiplexer::request(owned_work& item) noexcept {
+    requests_.push(item);
+    call_driver();
+}
+
+void io_multiplexer::fetch_requests() noexcept {
+    if (requests_.empty()) [[likely]] {
+        return;
+    }
+    check_driver();
+    for (auto requested = requests_.take(); work* const item = requested.pop();) {
+        (*item)();
+    }
+}
+
 result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
+    if (crew_ != nullptr && !is_inside()) {
+        std::scoped_lock const lock(crew_->mutex);
+        int const count = work_a_while(max_items);
+        return count == 0 && (crew_->led || !crew_->ready.empty() || pending_ != 0) ? -1 : count;
+    }
     driving const here(*this);
+    fetch_requests();
     int const count = run_posted(max_items, end);
     if (count == 0 && (pending_ != 0 || !posted_here_.empty() || !posted_.empty())) {
         return -1;
@@ -347,7 +426,12 @@ result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
 }
 
 result<int> io_multiplexer::expire(int max_items, std::int64_t end) noexcept {
+    leadership const first(*this);
+    if (!first.held()) {
+        return -1;
+    }
     driving const here(*this);
+    fetch_requests();
     int const count = expire_timers(max_items, end);
     if (count == 0 && pending_ != 0) {
         return -1;
@@ -356,7 +440,12 @@ result<int> io_multiplexer::expire(int max_items, std::int64_t end) noexcept {
 }
 
 result<int> io_multiplexer::complete(int max_items, std::int64_t end) noexcept {
+    leadership const first(*this);
+    if (!first.held()) {
+        return -1;
+    }
     driving const here(*this);
+    fetch_requests();
     renew_budget();
     int count = 0;
     // Where the number is bounded, what is queued and what is ready take turns at being first.
@@ -398,38 +487,75 @@ std::int64_t io_multiplexer::until_first_timer() const noexcept {
     return wait;
 }
 
-result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
-    driving const here(*this);
-    bool const bounded = !limit.is_infinite();
-    std::int64_t const end = bounded ? end_of(limit) : no_end;
-    for (;;) {
-        renew_budget();
-        int count = 0;
-        // Where the number is bounded, each stage is the first in turn, so that none starves.
-        unsigned const first = max_items < 0 ? 0 : first_stage_++;
-        for (unsigned i = 0; i < 4 && !reached(count, max_items); ++i) {
-            switch ((first + i) % 4) {
-            case 0:
-                count += run_posted(left(count, max_items), no_end);
-                break;
-            case 1:
-                count += deliver_queued(left(count, max_items), no_end);
-                break;
-            case 2:
-                count += expire_timers(left(count, max_items), no_end);
-                break;
-            case 3:  // last by itself, below, where it may wait
-                if (i == 0 && pending_ != 0) {
-                    ++counters_.turns;
-                    auto const reaped = backend_->reap(0, max_items);
-                    if (reaped < 0) {
-                        return platform::error_of(reaped);
-                    }
-                    count += static_cast<int>(reaped);
+/// What needs no waiting. @return how many
+result<int> io_multiplexer::turn(int max_items) noexcept {
+    renew_budget();
+    fetch_requests();
+    int count = 0;
+    // Where the number is bounded, each stage is the first in turn, so that none starves.
+    unsigned const first = max_items < 0 ? 0 : first_stage_++;
+    for (unsigned i = 0; i < 4 && !reached(count, max_items); ++i) {
+        switch ((first + i) % 4) {
+        case 0:
+            count += run_posted(left(count, max_items), no_end);
+            break;
+        case 1:
+            count += deliver_queued(left(count, max_items), no_end);
+            break;
+        case 2:
+            count += expire_timers(left(count, max_items), no_end);
+            break;
+        case 3:  // last by itself, where it may wait
+            if (i == 0 && pending_ != 0) {
+                ++counters_.turns;
+                auto const reaped = backend_->reap(0, max_items);
+                if (reaped < 0) {
+                    return platform::error_of(reaped);
                 }
-                break;
+                count += static_cast<int>(reaped);
             }
+            break;
         }
+    }
+    return count;
+}
+
+result<int> io_multiplexer::wait_and_reap(std::int64_t end, int max_items,
+                                          bool may_sleep) noexcept {
+    auto timeout = may_sleep ? until_first_timer() : 0;
+    if (may_sleep && end != no_end) {
+        auto const remaining = std::max<std::int64_t>(end - platform::os().steady_now(), 0);
+        timeout = timeout < 0 ? remaining : std::min(timeout, remaining);
+    }
+    if (timeout != 0) {
+        sleeping_.store(true);
+        if (!posted_.empty() || !requests_.empty() || woken_.load() || crew_needs_leader()) {
+            timeout = 0;
+        }
+    }
+    ++counters_.turns;
+    auto const reaped = backend_->reap(timeout, max_items);
+    if (timeout != 0) {
+        sleeping_.store(false);
+    }
+    if (reaped < 0) {
+        return platform::error_of(reaped);
+    }
+    return static_cast<int>(reaped);
+}
+
+result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
+    std::int64_t const end = end_of(limit);
+    if (crew_ != nullptr && !is_inside()) {
+        return take_turns(end, max_items);
+    }
+    driving const here(*this);
+    for (;;) {
+        auto const done = turn(max_items);
+        if (!done) {
+            return done;
+        }
+        int count = *done;
         if (idle()) {
             return count;
         }
@@ -437,49 +563,130 @@ result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
             return count != 0 ? count : -1;
         }
         bool const may_sleep = count == 0 && queue_head_ == nullptr && posted_here_.empty();
-        auto timeout = may_sleep ? until_first_timer() : 0;
-        if (may_sleep && bounded) {
-            auto const remaining = std::max<std::int64_t>(end - platform::os().steady_now(), 0);
-            timeout = timeout < 0 ? remaining : std::min(timeout, remaining);
+        auto const reaped = wait_and_reap(end, left(count, max_items), may_sleep);
+        if (!reaped) {
+            return reaped;
         }
-        if (timeout != 0) {
-            sleeping_.store(true);
-            if (!posted_.empty() || woken_.load()) {
-                timeout = 0;
-            }
-        }
-        ++counters_.turns;
-        auto const reaped = backend_->reap(timeout, left(count, max_items));
-        if (timeout != 0) {
-            sleeping_.store(false);
-        }
-        if (reaped < 0) {
-            return platform::error_of(reaped);
-        }
-        count += static_cast<int>(reaped);
+        count += *reaped;
         if (count > 0) {
             return count;
         }
         if (woken_.exchange(false)) {
             return idle() ? 0 : -1;
         }
-        if (bounded && platform::os().steady_now() >= end && posted_.empty() &&
-            until_first_timer() != 0) {
+        if (past(end) && posted_.empty() && until_first_timer() != 0) {
             return -1;
         }
     }
 }
 
+// Several threads.
+
+result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept {
+    io_crew& crew = *crew_;
+    int count = 0;
+    std::unique_lock lock(crew.mutex);
+    for (;;) {
+        count += work_a_while(left(count, max_items));
+        if (reached(count, max_items)) {
+            return count != 0 ? count : -1;
+        }
+        if (!crew.led) {
+            crew.led = true;
+            lock.unlock();
+            auto const done = lead(end, left(count, max_items), count == 0);
+            lock.lock();
+            bool const over = idle() && crew.ready.empty() && crew.working == 0;
+            crew.led = crew.leader_waits_for_work = false;
+            (void)crew.call_one();
+            if (!done) {
+                return done;
+            }
+            count += *done;
+            if (count > 0 || over) {
+                return count;
+            }
+            if (woken_.exchange(false) || (past(end) && crew.ready.empty())) {
+                return -1;
+            }
+            continue;
+        }
+        if (count > 0) {
+            return count;
+        }
+        if (past(end)) {
+            return -1;
+        }
+        crew.wait(lock, end == no_end ? -1 : end - platform::os().steady_now());
+    }
+}
+
+result<int> io_multiplexer::lead(std::int64_t end, int max_items, bool may_wait) noexcept {
+    driving const here(*this);
+    auto const done = turn(max_items);
+    if (!done || reached(*done, max_items)) {
+        return done;
+    }
+    bool const may_sleep = may_wait && *done == 0 && queue_head_ == nullptr;
+    auto const reaped = wait_and_reap(end, left(*done, max_items), may_sleep);
+    if (!reaped) {
+        return reaped;
+    }
+    return *done + *reaped;
+}
+
+/// Runs posted work, with the crew's lock given up meanwhile. @return how many
+int io_multiplexer::work_a_while(int max_items) noexcept {
+    io_crew& crew = *crew_;
+    int count = 0;
+    while (count < io_crew::most_at_once && !reached(count, max_items)) {
+        work* const item = crew.ready.pop();
+        if (item == nullptr) {
+            break;
+        }
+        ++crew.working;
+        crew.mutex.unlock();
+        (*item)();
+        crew.mutex.lock();
+        --crew.working;
+        ++count;
+    }
+    if (crew.leader_waits_for_work && crew.working == 0 && crew.ready.empty()) {
+        call_driver();
+    }
+    return count;
+}
+
+void io_multiplexer::post_to_crew(work& item) noexcept {
+    // Under the mutex to the end: the item may lead to the end of the multiplexer.
+    std::scoped_lock const lock(crew_->mutex);
+    crew_->ready.push(item);
+    if (!crew_->call_one()) {
+        call_driver();
+    }
+}
+
+/// Asked by the leader before it sleeps.
+bool io_multiplexer::crew_needs_leader() noexcept {
+    if (crew_ == nullptr) {
+        return false;
+    }
+    std::scoped_lock const lock(crew_->mutex);
+    bool const work_may_start_io = crew_->working != 0 || outside_work_.load() != 0;
+    crew_->leader_waits_for_work = pending_ == 0 && work_may_start_io;
+    return !crew_->ready.empty() || (pending_ == 0 && !work_may_start_io);
+}
+
 // Posting.
 
 void io_multiplexer::post(work& item) noexcept {
-    if (inside_.load(std::memory_order_relaxed) == this_thread_token()) {
+    if (crew_ != nullptr) {
+        post_to_crew(item);
+    } else if (is_inside()) {
         posted_here_.push(item);
-        return;
-    }
-    posted_.push(item);
-    if (sleeping_.exchange(false)) {
-        backend_->wake();
+    } else {
+        posted_.push(item);
+        call_driver();
     }
 }
 
@@ -489,16 +696,12 @@ void io_multiplexer::post(signal_work& item) noexcept {
     }
     // A handler may have interrupted the driving thread in the middle of its own queue.
     posted_.push(item);
-    if (sleeping_.exchange(false)) {
-        backend_->wake();
-    }
+    call_driver();
 }
 
 void io_multiplexer::wake() noexcept {
     woken_.store(true);
-    if (sleeping_.exchange(false)) {
-        backend_->wake();
-    }
+    call_driver();
 }
 
 void io_multiplexer::work_finished() noexcept {

@@ -57,9 +57,24 @@ inline bool io_operation::bind() noexcept {
     return true;
 }
 
+io_multiplexer& io_operation::chosen_multiplexer() const noexcept {
+    if (target_ == nullptr) {
+        return *multiplexer_;
+    }
+    // Not the slot first: another thread may be registering the handle with the multiplexer that was chosen for it.
+    if (target_->multiplexer_ != nullptr) {
+        return *target_->multiplexer_;
+    }
+    if (target_->slot_ == nullptr) {
+        return io_multiplexer::this_thread();
+    }
+    require(target_->slot_->multiplexer != nullptr,
+            "an i/o operation was started on a handle whose multiplexer is gone");
+    return *target_->slot_->multiplexer;
+}
+
 bool io_operation::attach() noexcept {
-    multiplexer_ =
-        target_->multiplexer_ != nullptr ? target_->multiplexer_ : &io_multiplexer::this_thread();
+    multiplexer_ = &chosen_multiplexer();
     multiplexer_->check_driver();
     if (!target_->is_open()) {
         outcome_ = platform::failed_with(std::errc::bad_file_descriptor);
@@ -94,10 +109,15 @@ inline io_status io_operation::begin() noexcept {
 io_status io_operation::start_queued() noexcept {
     auto const status = begin();
     if (status == io_status::completed) {
-        ++multiplexer_->pending_;
-        multiplexer_->enqueue(*this);
+        deliver_later(outcome_);
     }
     return status;
+}
+
+void io_operation::deliver_later(std::int64_t outcome) noexcept {
+    outcome_ = outcome;
+    ++multiplexer_->pending_;
+    multiplexer_->enqueue(*this);
 }
 
 /// It waits for its i/o or deadline.
@@ -119,8 +139,7 @@ inline io_status io_operation::complete_now(io_multiplexer& m) noexcept {
 
 io_status io_operation::complete_later() noexcept {
     multiplexer_->budget_ = 0;
-    ++multiplexer_->pending_;
-    multiplexer_->enqueue(*this);
+    deliver_later(outcome_);
     return io_status::pending;
 }
 

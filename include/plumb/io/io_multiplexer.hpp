@@ -36,6 +36,8 @@ struct multiplexer_counters {
     std::uint64_t completions = 0;
 };
 
+struct io_crew;
+
 /// Completes i/o, expires deadlines and runs posted work, for any number of handles.
 ///
 /// `complete_io`, `timeout_io`, `invoke_posted_items` and `run` return how many items they processed; a negative
@@ -43,18 +45,22 @@ struct multiplexer_counters {
 /// number (negative: no bound), `_within` forms the time spent working, `try_run…` forms the time spent waiting.
 /// Receivers, posted work and coroutines are called from inside these functions, one at a time.
 ///
-/// Threads: one at a time drives it, and that one starts and cancels operations; `post` from any, `post(signal_work&)`
-/// also from signal handlers. Allocates: when it is made and when more handles register than ever before; never
+/// Threads: one at a time drives it, and that one starts and cancels operations, or any where they are `atomic_`; `post`
+/// from any, `post(signal_work&)` also from signal handlers. Made for several threads, all functions may be called by
+/// several at once: one leads, calls the receivers, and may start and cancel meanwhile; in `run` and
+/// `invoke_posted_items` the rest run posted work at the same time, and wait to lead; the other functions return -1
+/// while another leads. Allocates: when it is made and when more handles register than ever before; never
 /// between the start and the end of an operation. Source: D2052R0 4.3.1, 4.3.2.
 class io_multiplexer {
 public:
-    /// Makes the best one that works on this machine, for use by up to `threads` threads.
+    /// Makes the best one that works on this machine, for one thread at a time, or for several at once.
     /// The environment variable PLUMB_MULTIPLEXER (epoll or io_uring) forces a kind, and fails where that can't be had.
     /// Errors: what the system gives; invalid_argument for an unknown name.
     static result<std::unique_ptr<io_multiplexer>> best_available(int threads) noexcept;
 
     /// Makes one of this kind. Errors: what the system gives, such as function_not_supported.
-    static result<std::unique_ptr<io_multiplexer>> make(multiplexer_kind kind) noexcept;
+    static result<std::unique_ptr<io_multiplexer>> make(multiplexer_kind kind,
+                                                        int threads = 1) noexcept;
 
     /// The one that this thread drives: of the `io_context` that runs on it, else the thread's own, which is made by
     /// `best_available(1)` on first use; terminates with a message where that fails.
@@ -146,6 +152,7 @@ public:
 private:
     friend io_operation;
     friend io_backend;
+    friend operation_relay;
     friend class io_context;
 
     static constexpr std::int64_t no_end = INT64_MAX;
@@ -158,6 +165,23 @@ private:
     result<int> expire(int max_items, std::int64_t end) noexcept;
     result<int> invoke(int max_items, std::int64_t end) noexcept;
     result<int> run_until(deadline limit, int max_items) noexcept;
+    result<int> turn(int max_items) noexcept;
+    result<int> wait_and_reap(std::int64_t end, int max_items, bool may_sleep) noexcept;
+
+    // Of several threads.
+    class leadership;
+    result<int> take_turns(std::int64_t end, int max_items) noexcept;
+    result<int> lead(std::int64_t end, int max_items, bool may_wait) noexcept;
+    int work_a_while(int max_items) noexcept;
+    void post_to_crew(work& item) noexcept;
+    [[nodiscard]] bool crew_needs_leader() noexcept;
+
+    [[nodiscard]] bool is_inside() const noexcept;
+    /// Wakes the thread that drives.
+    void call_driver() noexcept;
+    /// Has the thread that drives run `item`, before anything else.
+    void request(owned_work& item) noexcept;
+    void fetch_requests() noexcept;
 
     inline io_status begin(io_operation& op) noexcept;
     std::int64_t begin_limit(io_operation& op) noexcept;
@@ -213,6 +237,8 @@ private:
     std::atomic<void const*> inside_{nullptr};  // the same while it does, else null
     work_queue posted_here_;                    // from inside
     work_inbox posted_;                         // by all others
+    work_inbox requests_;                       // of operations that were started elsewhere
+    std::unique_ptr<io_crew> crew_;             // null where it is for one thread
     std::atomic<std::int64_t> outside_work_{0};
     // Set by the driver before it sleeps, taken by whoever wakes it: at most one wake-up a sleep.
     std::atomic<bool> sleeping_{false};

@@ -23,6 +23,7 @@ namespace plumb {
 
 class io_backend;
 class io_multiplexer;
+class operation_relay;
 
 /// The state of one i/o operation: all the memory that it ever uses, of one size on every platform. Users meet it
 /// inside an `io_operation_connection` or an `io_awaitable`, which add who is told.
@@ -170,9 +171,14 @@ protected:
 private:
     friend io_backend;
     friend io_multiplexer;
+    friend operation_relay;
     enum class phase : std::uint8_t { idle, pending, queued, done };
     enum class ending : std::uint8_t { natural, canceled, timed_out };
 
+    /// Where it will be started.
+    [[nodiscard]] io_multiplexer& chosen_multiplexer() const noexcept;
+    /// Queues it to be delivered with this outcome, since it is neither pending nor queued.
+    void deliver_later(std::int64_t outcome) noexcept;
     [[nodiscard]] inline bool bind() noexcept;
     [[nodiscard]] bool attach() noexcept;
     inline io_status begin() noexcept;

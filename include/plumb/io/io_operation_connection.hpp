@@ -39,9 +39,9 @@ public:
     /// @return `completed` once the receiver was told; the connection may be gone then if the receiver saw to it
     io_status poll() noexcept { return this->poll_now(); }
 
-    using io_operation::cancel;
-    using io_operation::completed;
-    using io_operation::started;
+    using Sender::operation::cancel;
+    using Sender::operation::completed;
+    using Sender::operation::started;
 
     /// Makes a completed connection ready to be started again.
     void reset() noexcept { this->rearm(); }

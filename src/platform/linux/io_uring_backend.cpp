@@ -1096,9 +1096,10 @@ std::int64_t io_uring_backend::take_received(handle_slot& h, buffers const& b) n
 
 }  // namespace
 
-result<std::unique_ptr<io_backend>> make_io_uring_backend(io_multiplexer& owner) noexcept {
+result<std::unique_ptr<io_backend>> make_io_uring_backend(io_multiplexer& owner,
+                                                          bool any_thread) noexcept {
     ring r;
-    if (outcome const opened = r.open(false); opened < 0) {
+    if (outcome const opened = r.open(any_thread); opened < 0) {
         return error_of(opened);
     }
     int const wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

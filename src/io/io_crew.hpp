@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/exec/work_queue.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace plumb {
+
+/// The threads that share a multiplexer: one leads, which drives it, and the rest run posted work or wait to lead.
+/// Everything is under the mutex.
+struct io_crew {
+    /// Posted work that a thread runs before it looks whether somebody leads.
+    static constexpr int most_at_once = 64;
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    work_queue ready;
+    int waiting = 0;
+    int called = 0;   // of those that wait
+    int working = 0;  // inside posted work
+    bool led = false;
+    /// The leader sleeps although no i/o is pending, because others are inside work that may start some.
+    bool leader_waits_for_work = false;
+
+    /// Calls one that waits: there is work, or nobody leads. @return false where nobody is left to call
+    bool call_one() noexcept {
+        if (waiting == called) {
+            return false;
+        }
+        ++called;
+        changed.notify_one();
+        return true;
+    }
+
+    /// @param nanoseconds  negative: until it is called
+    void wait(std::unique_lock<std::mutex>& lock, std::int64_t nanoseconds) {
+        ++waiting;
+        if (nanoseconds < 0) {
+            changed.wait(lock);
+        } else {
+            changed.wait_for(lock, std::chrono::nanoseconds(nanoseconds));
+        }
+        --waiting;
+        called -= called != 0 ? 1 : 0;
+    }
+};
+
+}  // namespace plumb
