@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/allocations.hpp"
 
-#include <cstddef>
+#include "support/sanitized.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PLUMB_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PLUMB_TEST_SANITIZED 1
-#endif
-#endif
+#include <cstddef>
 
 namespace plumb::test {
 namespace {
