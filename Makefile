@@ -2,6 +2,7 @@
 # Thin wrappers: everything that they do is in the presets and in tools/.
 
 SUITE ?= echo
+SECONDS ?= 60
 JOBS := $(shell nproc)
 
 help: ## say what there is
@@ -25,7 +26,12 @@ bench: deps ## measure a suite beside its peers: make bench SUITE=echo
 	@tools/install_deps bench
 	bench/run $(SUITE)
 
+fuzz: deps ## try random inputs: make fuzz TARGET=endpoint SECONDS=60
+	cmake --preset fuzz
+	cmake --build --preset fuzz --parallel $(JOBS)
+	fuzz/run $(SECONDS) $(TARGET)
+
 format: deps ## lay out the sources
 	tools/format
 
-.PHONY: help deps check demo bench format
+.PHONY: help deps check demo bench fuzz format

@@ -148,9 +148,10 @@ char* write_v6(char* out, std::span<std::uint8_t const> bytes) noexcept {
 result<endpoint> endpoint::parse(std::string_view text) noexcept {
     if (text.starts_with(unix_prefix)) {
         auto const name = text.substr(unix_prefix.size());
-        return name.empty()            ? unix_unnamed()
-               : name.starts_with('@') ? unix_abstract(name.substr(1))
-                                       : unix_path(name);
+        return name.empty()              ? unix_unnamed()
+               : name.starts_with('@')   ? unix_abstract(name.substr(1))
+               : name.starts_with("./@") ? unix_path(name.substr(2))
+                                         : unix_path(name);
     }
     auto const colon = text.rfind(':');
     if (colon == std::string_view::npos) {

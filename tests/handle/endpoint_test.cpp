@@ -264,7 +264,16 @@ TEST(endpoint, of_a_unix_path_is_read_and_written) {
     for (auto const text : {"unix:/run/a socket", "unix:relative", "unix:a:80", "unix:./@x"}) {
         EXPECT_EQ(round_trip(text), text);
     }
-    EXPECT_EQ(endpoint::unix_path("@x")->to_string(), "unix:./@x") << "which is the same file";
+}
+
+TEST(endpoint, of_a_unix_path_that_begins_as_names_do_is_told_from_them) {
+    for (std::size_t const size : {std::size_t{1}, std::size_t{2}, endpoint::most_unix_bytes}) {
+        std::string path(size, 'x');
+        path.front() = '@';
+        auto const e = endpoint::unix_path(path).value();
+        EXPECT_EQ(e.to_string(), "unix:./" + path);
+        EXPECT_EQ(endpoint::parse(e.to_string()), e);
+    }
 }
 
 TEST(endpoint, of_an_abstract_name_is_read_and_written_and_may_hold_any_byte) {

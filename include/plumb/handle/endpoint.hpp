@@ -29,7 +29,7 @@ public:
 
     /// Understands `1.2.3.4:80` and `[::1]:80`, with a numeric scope `[fe80::1%2]:80`; no names, no
     /// leading zeros in decimal numbers, and nothing before or after. Also `unix:` and a path, `unix:@` and an
-    /// abstract name, and `unix:` alone, unnamed.
+    /// abstract name, `unix:./@` and the rest of a path that begins with `@`, and `unix:` alone, unnamed.
     /// Errors: not_an_address, filename_too_long.
     static result<endpoint> parse(std::string_view text) noexcept;
     /// Understands an address without brackets: `1.2.3.4`, `::1`, `fe80::1%2`.
