@@ -3,6 +3,7 @@
 
 #include <plumb/io/addressed_operation.hpp>
 #include <plumb/io/io_multiplexer.hpp>
+#include <plumb/io/zero_copy_operation.hpp>
 
 #include "platform/seam.hpp"
 
@@ -44,6 +45,10 @@ public:
     /// Waits until a pending operation that was cancelled has ended; queues others that end meanwhile.
     /// @return its outcome
     virtual outcome await_end(io_operation& op) noexcept = 0;
+
+    /// Waits until the kernel has let go of the buffer of a write whose result is known.
+    virtual void await_release(zero_copy_operation&) noexcept {}
+    static void await_release_of(zero_copy_operation& op) noexcept;
 
     /// Ends waits whenever `watch` becomes readable, while the backend lives. At most once.
     virtual void end_waits_by(native_handle watch) noexcept = 0;
@@ -110,6 +115,13 @@ protected:
     inline void settle(io_operation& op, outcome o) noexcept;
     /// A pending operation is over: queues it for delivery.
     void settle_later(io_operation& op, outcome o) noexcept;
+
+    /// The kernel uses the buffer of a write beyond its end, which comes next.
+    void hold(zero_copy_operation& op) noexcept;
+    /// No longer.
+    void release(zero_copy_operation& op) noexcept;
+    /// The same as the backend ends.
+    static void forget(zero_copy_operation& op) noexcept { op.held_ = false; }
 
 private:
     io_multiplexer& owner_;

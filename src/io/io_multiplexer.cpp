@@ -256,6 +256,30 @@ void io_backend::settle_later(io_operation& op, outcome o) noexcept {
     owner_.enqueue(op);
 }
 
+void io_backend::await_release_of(zero_copy_operation& op) noexcept {
+    op.multiplexer_->check_driver();
+    op.multiplexer_->backend_->await_release(op);
+}
+
+void io_backend::hold(zero_copy_operation& op) noexcept {
+    op.held_ = true;
+    ++owner_.pending_;
+}
+
+void io_backend::release(zero_copy_operation& op) noexcept {
+    op.held_ = false;
+    // Its result comes first.
+    if (!op.state_.told || op.state_.now != io_operation::phase::done) {
+        --owner_.pending_;
+        return;
+    }
+    if (op.awaited_) {
+        op.leave();
+        op.awaited_ = false;
+    }
+    owner_.enqueue(op);
+}
+
 void io_multiplexer::end_early(io_operation& op, io_operation::ending why) noexcept {
     if (op.ending_ != io_operation::ending::natural) {
         return;

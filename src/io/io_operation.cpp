@@ -217,6 +217,17 @@ template <io_operation::action A>
     return complete_now(m);
 }
 
+bool io_operation::wait_again(std::coroutine_handle<> waiting, io_env const& env,
+                              stop_callback_link::function on_stop) noexcept {
+    if (!env.stop.can_watch()) {
+        return false;
+    }
+    waiting_ = waiting.address();
+    env_ = &env;
+    env.stop.watch(*this, on_stop);
+    return true;
+}
+
 io_status io_operation::refuse(io_env const& env) noexcept {
     require(env.stop.stop_requested(), "i/o was started with the stop token of an executor that "
                                        "several threads are inside of");

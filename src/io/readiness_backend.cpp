@@ -44,7 +44,8 @@ platform::outcome attempt(native_handle native, handle_kind kind, io_operation& 
         }
         return done;
     }
-    case io_operation::action::write: {
+    case io_operation::action::write:
+    case io_operation::action::write_zero_copy: {
         const_buffers const& b = fields::write_request(op);
         return b.bytes() == 0 ? 0 : os.write(native, kind, b.native_array(), b.native_count());
     }

@@ -42,6 +42,7 @@ public:
         read,
         read_pooled,
         write,
+        write_zero_copy,
         accept,
         connect,
         receive,
@@ -122,6 +123,11 @@ protected:
     /// After `end`: frees an outcome that owns something and that nobody took.
     void drop_untaken() noexcept;
 
+    /// Whether the kernel uses its buffers beyond its end, and whether it is delivered for the first time: more than
+    /// once is for those that hide these.
+    static constexpr bool held() noexcept { return false; }
+    static constexpr bool first_delivery() noexcept { return true; }
+
     /// Starts it and queues what completed at once for delivery.
     io_status start_queued() noexcept;
 
@@ -137,6 +143,20 @@ protected:
         deliver_ = instead;
         state_.told = true;
     }
+    /// A coroutine, if anybody.
+    void tell_nobody() noexcept { state_.told = false; }
+
+    /// Once it is done: a coroutine waits for another thing, and a stop request calls the function.
+    /// @return false where a stop was already requested
+    bool wait_again(std::coroutine_handle<> waiting, io_env const& env,
+                    stop_callback_link::function on_stop) noexcept;
+    void stop_waiting() noexcept { leave(); }
+    static io_operation& operation_of(stop_callback_link& node) noexcept {
+        return static_cast<io_operation&>(node);
+    }
+    /// Queues it to be delivered with this outcome, since it is neither pending nor queued.
+    void deliver_later(std::int64_t outcome) noexcept;
+
     [[nodiscard]] std::coroutine_handle<> waiting() const noexcept {
         return std::coroutine_handle<>::from_address(waiting_);
     }
@@ -177,8 +197,6 @@ private:
 
     /// Where it will be started.
     [[nodiscard]] io_multiplexer& chosen_multiplexer() const noexcept;
-    /// Queues it to be delivered with this outcome, since it is neither pending nor queued.
-    void deliver_later(std::int64_t outcome) noexcept;
     [[nodiscard]] inline bool bind() noexcept;
     [[nodiscard]] bool attach() noexcept;
     inline io_status begin() noexcept;

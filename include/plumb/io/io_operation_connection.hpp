@@ -52,7 +52,13 @@ private:
     static void deliver(io_operation& over) noexcept {
         auto& self =
             static_cast<io_operation_connection&>(static_cast<typename Sender::operation&>(over));
-        self.receiver_.set_value(self.result());
+        bool const held = self.held();
+        if (self.first_delivery()) {
+            self.receiver_.set_value(self.result());
+        }
+        if (held) {
+            return;
+        }
         self.receiver_.set_done();
     }
 

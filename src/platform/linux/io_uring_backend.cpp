@@ -6,6 +6,7 @@
 #include "io/io_lifecycle.hpp"
 #include "io/readiness_backend.hpp"
 #include "io/slot_table.hpp"
+#include "platform/linux/held_writes.hpp"
 #include "platform/linux/receive_buffers.hpp"
 #include "platform/linux/ring.hpp"
 #include "platform/linux/ring_slot.hpp"
@@ -81,6 +82,7 @@ public:
     outcome cancel(io_operation& op) noexcept override;
     outcome reap(std::int64_t timeout, int max_items) noexcept override;
     outcome await_end(io_operation& op) noexcept override;
+    void await_release(zero_copy_operation& op) noexcept override;
     void end_waits_by(native_handle watch) noexcept override;
     void wake() noexcept override;
 
@@ -107,17 +109,24 @@ private:
     void issue_write(io_uring_sqe& entry, ring_slot& s, const_buffers const& b) noexcept;
     static void issue_send(io_uring_sqe& entry, ring_slot& s, const_buffer b) noexcept;
     void issue_receive(io_uring_sqe& entry, ring_slot& s, std::size_t most) noexcept;
+    void issue_zero_copy(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept;
     void issue_send_to(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept;
     static void issue_receive_from(io_uring_sqe& entry, ring_slot& s, io_operation& op) noexcept;
     static bool done_by_ring(ring_slot const& s, io_operation& op) noexcept;
     static outcome end_of_read(io_operation& op, outcome moved) noexcept;
     msghdr& scattered(io_uring_sqe const& entry, void const* array, std::size_t count) noexcept;
+    /// Whether the operation that waits ends only with the request.
+    static bool holds_buffers(direction const& d) noexcept {
+        return d.in_kernel == request::read || d.in_kernel == request::write ||
+               d.in_kernel == request::zero_copy;
+    }
     void cancel_request(ring_slot& s, direction& d) noexcept;
     bool cancel_entry(std::uint64_t user_data) noexcept;
 
     void on_completion(completion c) noexcept;
     void on_other_completion(completion c) noexcept;
     void on_failed(ring_slot& s, bool reading, outcome failure) noexcept;
+    void on_zero_copy(completion c) noexcept;
     void on_received(ring_slot& s, completion c) noexcept;
     void on_last_received(ring_slot& s, completion c) noexcept;
     void deliver_message(ring_slot& s, std::byte* to, std::uint16_t id, std::size_t size) noexcept;
@@ -152,6 +161,7 @@ private:
 
     ring ring_;
     receive_buffers received_;
+    held_writes held_;
     int wake_;
     native_handle clock_watch_ = no_native_handle;
     table& slots_;
@@ -199,6 +209,10 @@ outcome io_uring_backend::enter(unsigned wait_for, std::int64_t timeout) noexcep
 /// that does. The old one moved bytes only while its thread entered it, so that its requests have
 /// done nothing that isn't known here.
 outcome io_uring_backend::take_over() noexcept {
+    if (!held_.empty()) {
+        return failed_with(
+            std::errc::device_or_resource_busy);  // the new one would not hear of their release
+    }
     ring fresh;
     if (outcome const opened = fresh.open(true); opened < 0) {
         return opened;
@@ -253,6 +267,7 @@ io_uring_backend::~io_uring_backend() {
         }
     }
     process_queueing();
+    held_.for_each_held([](zero_copy_operation& op) { forget(op); });
     slots_.for_each([this](ring_slot& s) {
         for (bool const reading : {true, false}) {
             if (io_operation* const op = std::exchange(s.waiting(reading), nullptr)) {
@@ -420,6 +435,8 @@ bool io_uring_backend::done_by_ring(ring_slot const& s, io_operation& op) noexce
         return !datagrams || is_whole(read_request(op));
     case action::write:
         return !datagrams || is_whole(write_request(op));
+    case action::write_zero_copy:
+        return true;
     case action::read_pooled:
         return !datagrams;  // the provided buffers may be too small
     case action::receive:
@@ -454,6 +471,16 @@ void io_uring_backend::issue_receive(io_uring_sqe& entry, ring_slot& s, std::siz
     s.watched |= readable;
 }
 
+void io_uring_backend::issue_zero_copy(io_uring_sqe& entry, ring_slot& s,
+                                       io_operation& op) noexcept {
+    const_buffer const b = *write_request(op).native_array();
+    io_uring_prep_send_zc(&entry, static_cast<int>(s.native), b.data(), size_of_one(b.size()),
+                          MSG_NOSIGNAL, 0);
+    s.held_write = held_.take(s);
+    entry.user_data = s.held_write | user_data_of(request::zero_copy);
+    s.out.in_kernel = request::zero_copy;
+}
+
 /// Gives the kernel a request for an operation that waits.
 /// @param by_poll  to wait for readiness only
 /// @return 0, or minus the error
@@ -469,7 +496,10 @@ outcome io_uring_backend::issue(ring_slot& s, io_operation& op, bool by_poll) no
         issue_send_to(*entry, s, op);
     } else if (a == action::receive) {
         issue_receive_from(*entry, s, op);
-    } else if (a == action::write) {
+    } else if (a == action::write_zero_copy && !s.copies && write_request(op).native_count() == 1 &&
+               held_.has_room()) {
+        issue_zero_copy(*entry, s, op);
+    } else if (a == action::write || a == action::write_zero_copy) {
         issue_write(*entry, s, write_request(op));
     } else if (a == action::read && (s.messages < continuous || !received_.available())) {
         issue_read(*entry, s, read_request(op));
@@ -484,7 +514,8 @@ outcome io_uring_backend::issue(ring_slot& s, io_operation& op, bool by_poll) no
 /// Asks the kernel to end a request early, once.
 void io_uring_backend::cancel_request(ring_slot& s, direction& d) noexcept {
     if (d.in_kernel != request::none && !d.cancelling && !moving_) {
-        d.cancelling = cancel_entry(s.key | user_data_of(d.in_kernel));
+        std::uint64_t const name = d.in_kernel == request::zero_copy ? s.held_write : s.key;
+        d.cancelling = cancel_entry(name | user_data_of(d.in_kernel));
     }
 }
 
@@ -535,6 +566,9 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
         break;
     case request::write:
         on_failed(slots_.at(c.user_data), false, c.result);
+        break;
+    case request::zero_copy:
+        on_zero_copy(c);
         break;
     case request::read: {
         ring_slot& s = slots_.at(c.user_data);
@@ -595,6 +629,35 @@ void io_uring_backend::on_failed(ring_slot& s, bool reading, outcome failure) no
     } else {
         go_on(s, reading);
     }
+}
+
+/// Its result, or that the kernel has let go of the buffer, which is the last.
+void io_uring_backend::on_zero_copy(completion c) noexcept {
+    auto const number = static_cast<std::uint16_t>(c.user_data);
+    held_writes::write& w = held_[number];
+    ring_slot* const s = std::exchange(w.slot, nullptr);
+    zero_copy_operation* held = std::exchange(w.operation, nullptr);
+    if (c.more()) {
+        held = w.operation = static_cast<zero_copy_operation*>(s->writer);
+        hold(*held);
+    } else {
+        held_.give_back(number);
+        if (held != nullptr) {
+            release(*held);
+        }
+    }
+    if (s == nullptr) {
+        return;
+    }
+    if (c.result == -EOPNOTSUPP || c.result == -EINVAL) {
+        s->copies = true;
+        c.result = -EINTR;  // again, then
+    }
+    if (c.result < 0) {
+        return on_failed(*s, false, c.result);
+    }
+    s->out = {};
+    finish(*s, false, c.result);
 }
 
 /// Learns from a read by the ring how the next one goes best.
@@ -978,7 +1041,7 @@ outcome io_uring_backend::cancel(io_operation& op) noexcept {
         }
     }
     // Also of what took the place of a receive that has just ended.
-    if (d.in_kernel == request::read || d.in_kernel == request::write) {
+    if (holds_buffers(d)) {
         cancel_request(s, d);
         return again;
     }
@@ -1009,6 +1072,12 @@ outcome io_uring_backend::await_end(io_operation& op) noexcept {
         pull(1);
     }
     return watched_outcome_;
+}
+
+void io_uring_backend::await_release(zero_copy_operation& op) noexcept {
+    while (op.held()) {
+        pull(1);
+    }
 }
 
 outcome io_uring_backend::reap(std::int64_t timeout, int max_items) noexcept {
@@ -1045,8 +1114,8 @@ void io_uring_backend::close(ring_slot& s) noexcept {
     }
     for (bool const reading : {true, false}) {
         direction& d = s.side(reading);
-        bool const holds = d.in_kernel == request::read || d.in_kernel == request::write;
-        if (io_operation* const op = holds ? nullptr : std::exchange(s.waiting(reading), nullptr)) {
+        if (io_operation* const op =
+                holds_buffers(d) ? nullptr : std::exchange(s.waiting(reading), nullptr)) {
             settle_later(*op, canceled);
         }
         cancel_request(s, d);

@@ -17,6 +17,8 @@ namespace plumb::platform {
 ///   write     completion: the operation ends there, also when it was cancelled
 ///   receive   reads into one of the provided buffers, once or (multishot) until something ends it;
 ///             the operation may leave: what then arrives is parked, and the next read takes it
+///   zero_copy writes from the operation's buffer, which it may hold beyond the operation's end, under a number of its
+///             own: see `held_writes`
 ///   poll_in   waits for readiness, then the operation is tried; it may leave
 ///   poll_out
 ///   wake      no direction's: waits for `wake`
@@ -24,7 +26,17 @@ namespace plumb::platform {
 ///
 /// none -> any when an operation needs it, any -> none by the request's last completion, which also
 /// gives the slot of a closed handle back. So a completion never finds its slot in another use.
-enum class request : std::uint8_t { none, read, write, receive, poll_in, poll_out, wake, clock };
+enum class request : std::uint8_t {
+    none,
+    read,
+    write,
+    receive,
+    zero_copy,
+    poll_in,
+    poll_out,
+    wake,
+    clock
+};
 
 /// A completion names its request by this and the key of the slot.
 constexpr std::uint64_t user_data_of(request r) noexcept {
@@ -51,6 +63,8 @@ struct ring_slot : handle_slot {
     bool by_poll = false;
     bool sends = false;  // one buffer goes to it by a send
     bool connecting = false;
+    bool copies = false;           // the system can't write from the caller's buffer
+    std::uint16_t held_write = 0;  // of the zero-copy request
     /// Reads by the ring in succession that each brought a message, up to a few.
     std::uint8_t messages = 0;
     parked_bytes parked;
