@@ -77,6 +77,11 @@ result<std::size_t> io_context::run() noexcept {
     return total;
 }
 
+result<int> io_context::run_some(int max_items, deadline limit) noexcept {
+    inside const scope(running_here, *this, *multiplexer_);
+    return multiplexer_->run_until(limit, max_items);
+}
+
 void io_context::stop() noexcept {
     stopped_.store(true);
     multiplexer_->wake();

@@ -164,6 +164,11 @@ bool io_multiplexer::idle() const noexcept {
            requests_.empty();
 }
 
+std::chrono::steady_clock::time_point io_multiplexer::steady_now() noexcept {
+    return std::chrono::steady_clock::time_point(
+        std::chrono::nanoseconds(platform::os().steady_now()));
+}
+
 multiplexer_counters io_multiplexer::counters() const noexcept {
     auto counted = counters_;
     counted.completions += taken_at_once();

@@ -89,6 +89,38 @@ TEST_P(io_context_test, stop_ends_run_and_the_next_goes_on) {
     EXPECT_TRUE(waited.done());
 }
 
+TEST_P(io_context_test, run_some_bounds_the_items_and_the_wait) {
+    int ran = 0;
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(context->multiplexer().post([&] {
+            EXPECT_TRUE(context->get_executor().running_in_this_thread());
+            ++ran;
+        }));
+    }
+    EXPECT_EQ(context->run_some(1).value(), 1);
+    EXPECT_EQ(ran, 1);
+    EXPECT_EQ(context->run_some(-1).value(), 1);
+    EXPECT_EQ(ran, 2);
+    record_of<async_wait> waited;
+    auto timer = connect(async_wait(context->multiplexer(), 1h), recorder(waited));
+    (void)timer.start();
+    EXPECT_LT(context->run_some(1, 1ms).value(), 0);
+    EXPECT_LT(context->run_some(1, 0ms).value(), 0);
+    timer.cancel();
+    EXPECT_EQ(context->run_some(1).value(), 1);
+    EXPECT_TRUE(waited.done());
+    EXPECT_EQ(context->run_some(1).value(), 0);
+}
+
+TEST_P(io_context_test, a_wake_ends_the_wait_of_run_some) {
+    record_of<async_wait> waited;
+    auto timer = connect(async_wait(context->multiplexer(), 1h), recorder(waited));
+    (void)timer.start();
+    context->multiplexer().wake();
+    EXPECT_LT(context->run_some(-1).value(), 0);
+    EXPECT_TRUE(waited.untold());
+}
+
 TEST_P(io_context_test, is_the_multiplexer_of_its_thread_while_it_runs) {
     io_multiplexer* inside = nullptr;
     bool is_inside = false;

@@ -88,6 +88,15 @@ TEST_P(io_multiplexer_test,
     EXPECT_TRUE(read.untold());
 }
 
+TEST_P(io_multiplexer_test, steady_now_is_the_clock_that_deadlines_count_on) {
+    auto const start = io_multiplexer::steady_now();
+    auto timer = waiting(start + 5ms);
+    (void)timer.start();
+    ASSERT_TRUE(drive_until([&] { return waited.done(); }));
+    EXPECT_GE(io_multiplexer::steady_now(), start + 5ms);
+    EXPECT_LT(io_multiplexer::steady_now(), start + patience);
+}
+
 TEST_P(io_multiplexer_test, complete_io_completes_io_but_ends_no_deadline) {
     auto operation = reading(1ms);
     auto timer = waiting(1ms);

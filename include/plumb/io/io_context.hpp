@@ -58,6 +58,12 @@ public:
     /// @return how many items were processed; errors: what the system gives to the wait
     result<std::size_t> run() noexcept;
 
+    /// As `io_multiplexer::run` of its multiplexer, but inside of this context: for loops that bound what is processed.
+    /// @param max_items  negative: no bound
+    /// @param limit      until when to wait for the first item; zero never waits
+    /// @return how many; negative where nothing was ready until `limit` or a `wake`, 0 where nothing is left
+    result<int> run_some(int max_items, deadline limit = {}) noexcept;
+
     /// Ends `run` soon; what is in flight goes on in the next. Any thread.
     void stop() noexcept;
 

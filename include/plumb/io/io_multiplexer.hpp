@@ -71,6 +71,9 @@ public:
     io_multiplexer(io_multiplexer const&) = delete;
     io_multiplexer& operator=(io_multiplexer const&) = delete;
 
+    /// The steady clock that deadlines count on, which is simulated in a simulated world.
+    [[nodiscard]] static std::chrono::steady_clock::time_point steady_now() noexcept;
+
     [[nodiscard]] multiplexer_kind kind() const noexcept { return kind_; }
     [[nodiscard]] multiplexer_counters counters() const noexcept;
 
