@@ -76,6 +76,14 @@ class check_layers(unittest.TestCase):
     def test_a_public_header_includes_no_private_one(self):
         self.refuses("include/plumb/io/a.hpp", '#include "io/b.hpp"\n', "1: private:")
 
+    def test_an_example_includes_what_users_see(self):
+        include = '#include <plumb/io/b.hpp>\n#include "mine/c.hpp"\n#include <vector>\n'
+        self.accepts("examples/mine/a.hpp", include)
+        (self.root / "examples/mine/a.hpp").unlink()
+        self.refuses("examples/a.cpp", "#include <poll.h>\n", "1: os-header: ")
+        self.refuses("examples/a.cpp", '#include "platform/seam.hpp"\n', "1: private: ")
+        self.refuses("examples/a.cpp", '#include "../src/io/b.hpp"\n', "1: private: ")
+
     def test_a_file_belongs_to_a_room(self):
         self.refuses("include/plumb/misc/a.hpp", "#include <map>\n", "1: room:")
 

@@ -10,7 +10,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 ROOMS = sorted((ROOT / "include" / "plumb").iterdir())
-DOCUMENTS = [README, ROOT / "docs" / "ARCHITECTURE.md", *(room / "README.md" for room in ROOMS)]
+DOCUMENTS = [README, ROOT / "docs" / "ARCHITECTURE.md", *(room / "README.md" for room in ROOMS),
+             ROOT / "examples" / "networking_ts" / "README.md"]
 
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 NAME = re.compile(r"(?:\w+::)*~?[a-z]\w*(?:<\w*>)?(?:\([^()]*\))?")
