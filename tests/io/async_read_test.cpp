@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace plumb::test {
 namespace {
 
@@ -322,6 +324,32 @@ TEST_P(async_read_test, a_reused_descriptor_gets_nothing_of_the_one_before) {
     ASSERT_TRUE(fresh.first.write(bytes_of("new"), patience));
     ASSERT_TRUE(drive_until([&] { return later_second.done(); }));
     EXPECT_EQ(text_of(*later_second.value), "new");
+}
+
+TEST_P(async_read_test, the_hang_up_of_a_duplicate_of_a_closed_descriptor_reaches_nobody) {
+    if (simulated()) {
+        GTEST_SKIP() << "simulated descriptors are not duplicated";
+    }
+    auto operation = connect(async_read(tcp.first, buffer(memory)), recorder(read));
+    ASSERT_EQ(operation.start(), io_status::pending);
+    settle();
+    int const duplicate = ::dup(static_cast<int>(tcp.first.native()));
+    ASSERT_GE(duplicate, 0);
+    ASSERT_TRUE(tcp.first.close());
+    ASSERT_TRUE(await_read());
+    EXPECT_EQ(read.value->error(), std::errc::operation_canceled);
+
+    auto other = tcp_pair();  // in the place of what was closed
+    read = {};
+    auto next = connect(async_read(other.first, buffer(memory)), recorder(read));
+    ASSERT_EQ(next.start(), io_status::pending);
+    ASSERT_TRUE(tcp.second.close());
+    EXPECT_LT(multiplexer().try_run_for(5ms).value(), 0) << "nothing is ready";
+    EXPECT_TRUE(read.untold());
+    EXPECT_EQ(::close(duplicate), 0);
+    ASSERT_TRUE(other.second.write(bytes_of("x"), patience));
+    ASSERT_TRUE(await_read());
+    EXPECT_EQ(text_of(*read.value), "x");
 }
 
 TEST_P(async_read_test, a_descriptor_closed_by_a_receiver_of_the_same_turn_gets_nothing) {

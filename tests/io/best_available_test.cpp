@@ -108,6 +108,18 @@ TEST_P(refused_ring, is_an_error_where_the_ring_is_forced) {
         ::testing::ExitedWithCode(0), "");
 }
 
+TEST_F(best_available, takes_epoll_where_the_ring_cannot_say_what_it_knows) {
+    EXPECT_EXIT(
+        {
+            refuse_system_call(SYS_io_uring_register, EINVAL);
+            auto const best = io_multiplexer::best_available(1);
+            exit_with(best && (*best)->kind() == multiplexer_kind::epoll &&
+                      io_multiplexer::make(multiplexer_kind::io_uring).error() ==
+                          std::errc::function_not_supported);
+        },
+        ::testing::ExitedWithCode(0), "");
+}
+
 class refused_nanoseconds : public ::testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(errors, refused_nanoseconds, ::testing::Values(EPERM, ENOSYS));

@@ -9,6 +9,7 @@
 #include <plumb/io/async_send.hpp>
 #include <plumb/io/async_wait.hpp>
 #include <plumb/io/async_write.hpp>
+#include <plumb/io/atomic_sender.hpp>
 
 #include "support/backend.hpp"
 #include "support/hidden_costs.hpp"
@@ -133,6 +134,15 @@ std::vector<kind_of_operation> const operations{
      },
      {"getsockopt recvfrom epoll_ctl", "epoll_pwait2 recvfrom"},
      {"", "epoll_pwait2 recvfrom"},
+     {"", "io_uring_enter"},
+     {"", "io_uring_enter"}},
+    {"an atomic read that waits",
+     [](peers& p, turning const& turn) {
+         operate(p, atomic_sender<async_read>(p.server, buffer(p.memory)), turn,
+                 [&] { EXPECT_TRUE(p.client.write(bytes_of(p.text))); });
+     },
+     {"", "getsockopt recvfrom"},
+     {"", "epoll_wait recvfrom"},
      {"", "io_uring_enter"},
      {"", "io_uring_enter"}},
     {"a pooled read",

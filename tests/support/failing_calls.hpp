@@ -7,14 +7,20 @@
 
 namespace plumb::test {
 
-/// While it lives, the n-th call to the seam's functions for files fails with io_error. A close that fails has closed
-/// all the same. One at a time.
+/// While it lives, the n-th call to the seam's functions for i/o fails with io_error. A close that fails has closed all
+/// the same. One at a time.
 class failing_calls {
 public:
     explicit failing_calls(int n) noexcept : table_(platform::os()) {
         inner_ = platform::os();
         left_ = n;
         using platform::seam;
+        wrap<&seam::open_pipe, &seam::open_socket_pair, &seam::open_socket, &seam::bind,
+             &seam::listen, &seam::accept, &seam::connect, &seam::connect_outcome,
+             &seam::shutdown_write, &seam::set_option, &seam::local_endpoint, &seam::peer_endpoint,
+             &seam::divides_stream, &seam::set_blocking, &seam::set_membership, &seam::read,
+             &seam::read_waiting, &seam::write, &seam::send, &seam::receive, &seam::await_ready,
+             &seam::open_clock_watch, &seam::open_poller, &seam::poller_add, &seam::poller_wait>();
         wrap<&seam::open_file, &seam::reopen_file, &seam::duplicate, &seam::rename, &seam::unlink,
              &seam::describe_file, &seam::file_size, &seam::resize_file, &seam::deallocate,
              &seam::copy_range, &seam::lock_range, &seam::read_at, &seam::write_at,
