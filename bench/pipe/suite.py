@@ -15,7 +15,7 @@ from harness.server import MeasureError
 PLUMB = ["plumb.blocking", "plumb.sender.epoll", "plumb.sender.io_uring", "plumb.coroutine.epoll",
          "plumb.coroutine.io_uring"]
 PEERS = ["raw_read", "asio_callback", "asio_callback_nothreads", "asio_coroutine", "asio_io_uring"]
-PREDICTABLE = ["raw_read", "plumb.blocking", "plumb.sender.epoll"]
+PREDICTABLE = ["raw_read", "plumb.blocking", "plumb.sender.epoll", "plumb.sender.io_uring"]
 PIPES = [1, 8, 64]
 PHASES = ["timing", "predictability"]
 PERCENTILES = ["p50_ns", "p99_ns", "p9999_ns", "p999999_ns", "worst_ns"]

@@ -116,8 +116,8 @@ std::vector<kind_of_operation> const operations{
      },
      {"fcntl fcntl read"},
      {"read"},
-     {"io_uring_enter"},
-     {"preadv2"}},
+     {"io_uring_enter fcntl fcntl"},
+     {"read"}},
     {"a read that waits",
      [](peers& p, turning const& turn) {
          operate(p, async_read(p.server, buffer(p.memory)), turn,

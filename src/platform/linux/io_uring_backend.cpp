@@ -669,6 +669,12 @@ void io_uring_backend::note_read(ring_slot& s, std::size_t moved, bool filled) n
     // More is likely there: the next read is tried directly.
     if ((filled || moved == receive_buffers::size) && s.in.in_kernel == request::none) {
         s.ready |= readable;
+        // A pipe that never blocks is read by a quicker call; the ring refuses to wait for bytes of such, but tells of
+        // its readiness.
+        if (s.kind == handle_kind::pipe && os().set_blocking(s.native, false) >= 0) {
+            s.kind = handle_kind::polled_pipe;
+            s.by_poll = true;
+        }
     }
 }
 
