@@ -32,6 +32,8 @@ public:
             return "the mapped file has become shorter";
         case error::map_fault:
             return "mapped bytes can't be reached";
+        case error::wrong_kind:
+            return "the native handle names something of another kind";
         }
         return "unknown error";
     }
@@ -43,6 +45,7 @@ public:
         case error::not_an_address:
         case error::zero_in_path:
         case error::misaligned:
+        case error::wrong_kind:
             return std::errc::invalid_argument;
         case error::map_fault:
             return std::errc::io_error;

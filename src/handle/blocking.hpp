@@ -49,6 +49,18 @@ platform::outcome repeat_until(deadline limit, Attempt attempt, Wait wait) noexc
     }
 }
 
+/// The same, for what nothing tells of: waits in pauses.
+template <class Attempt>
+platform::outcome repeat_with_pauses(deadline limit, Attempt attempt) noexcept {
+    constexpr std::int64_t longest = 10'000'000;
+    std::int64_t pause = 50'000;
+    return repeat_until(limit, attempt, [&](std::int64_t left) {
+        auto const slept = platform::os().sleep(left < 0 ? pause : std::min(left, pause));
+        pause = std::min(pause * 2, longest);
+        return slept;
+    });
+}
+
 /// The same; waits for the handle to be ready for `what`.
 template <class Attempt>
 platform::outcome block(native_handle native, platform::readiness what, deadline limit,
@@ -56,6 +68,16 @@ platform::outcome block(native_handle native, platform::readiness what, deadline
     return repeat_until(limit, attempt, [&](std::int64_t left) {
         return platform::os().await_ready(native, what, left);
     });
+}
+
+/// Accepts without waiting. A listener that blocks is asked first: it waits all the same if somebody else takes the
+/// connection in between.
+inline platform::outcome accept_now(native_handle native, handle_kind kind) noexcept {
+    auto const& os = platform::os();
+    return kind == handle_kind::shared_listen_socket &&
+                   os.await_ready(native, platform::readable, 0) == 0
+               ? platform::failed_with(std::errc::resource_unavailable_try_again)
+               : os.accept(native);
 }
 
 }  // namespace plumb

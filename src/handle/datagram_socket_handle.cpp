@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/handle/datagram_socket_handle.hpp>
 
+#include "handle/adopted.hpp"
 #include "handle/blocking.hpp"
 #include "handle/outcome.hpp"
 
@@ -13,6 +14,22 @@ datagram_socket_handle::datagram_socket(endpoint::family_type f) noexcept {
         return platform::error_of(opened);
     }
     return datagram_socket_handle(opened);
+}
+
+result<datagram_socket_handle> datagram_socket_handle::adopt(native_handle native) noexcept {
+    auto const own = adopted(native, platform::native_kind::datagram_socket);
+    if (!own) {
+        return own.error();
+    }
+    return datagram_socket_handle(*own);
+}
+
+result<datagram_socket_handle> datagram_socket_handle::clone() const noexcept {
+    auto const cloned = platform::os().duplicate(native());
+    if (cloned < 0) {
+        return platform::error_of(cloned);
+    }
+    return datagram_socket_handle(cloned);
 }
 
 result<void> datagram_socket_handle::bind(endpoint const& where) noexcept {

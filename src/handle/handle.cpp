@@ -23,6 +23,7 @@ handle& handle::operator=(handle&& other) noexcept {
         native_ = std::exchange(other.native_, no_native_handle);
         slot_ = std::exchange(other.slot_, nullptr);
         multiplexer_ = std::exchange(other.multiplexer_, nullptr);
+        kind_ = other.kind_;
     }
     return *this;
 }
@@ -43,14 +44,15 @@ result<void> handle::close() noexcept {
 }
 
 result<native_handle> handle::release() noexcept {
+    auto const kind = slot_ != nullptr ? slot_->kind : kind_;
     if (slot_ != nullptr) {
         if (auto const quiet = slot_->table->quiet(*slot_); !quiet) {
             return quiet.error();
         }
-        if (slot_->kind == handle_kind::polled_pipe) {
-            (void)platform::os().set_blocking(native_, true);
-        }
         slot_->table->detach(*std::exchange(slot_, nullptr));
+    }
+    if (kind == handle_kind::polled_pipe && is_open()) {
+        (void)platform::os().set_blocking(native_, true);
     }
     multiplexer_ = nullptr;
     return std::exchange(native_, no_native_handle);

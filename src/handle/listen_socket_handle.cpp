@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/handle/listen_socket_handle.hpp>
 
+#include "handle/adopted.hpp"
 #include "handle/blocking.hpp"
 #include "handle/outcome.hpp"
 
@@ -30,13 +31,31 @@ result<listen_socket_handle> listen_socket_handle::listen(endpoint const& where,
     return socket;
 }
 
+result<listen_socket_handle> listen_socket_handle::adopt(native_handle native) noexcept {
+    auto const own = adopted(native, platform::native_kind::listen_socket);
+    if (!own) {
+        return own.error();
+    }
+    bool const blocks = platform::os().is_blocking(native) != 0;
+    return listen_socket_handle(*own, blocks ? handle_kind::shared_listen_socket
+                                             : handle_kind::listen_socket);
+}
+
+result<listen_socket_handle> listen_socket_handle::clone() const noexcept {
+    auto const cloned = platform::os().duplicate(native());
+    if (cloned < 0) {
+        return platform::error_of(cloned);
+    }
+    return listen_socket_handle(cloned, kind());
+}
+
 result<stream_socket_handle> listen_socket_handle::accept(deadline limit) noexcept {
     auto const accepted =
-        block(native(), platform::readable, limit, [&] { return platform::os().accept(native()); });
+        block(native(), platform::readable, limit, [&] { return accept_now(native(), kind()); });
     if (accepted < 0) {
         return platform::error_of(accepted);
     }
-    return stream_socket_handle::adopt(accepted);
+    return stream_socket_handle(accepted);
 }
 
 result<endpoint> listen_socket_handle::local() const noexcept {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -243,19 +242,11 @@ result<void> seekable_handle::copy(extent_type offset, extent_type bytes, seekab
 result<range_lock> seekable_handle::lock_range(extent_type offset, extent_type bytes,
                                                range_lock::kind_type kind,
                                                deadline limit) noexcept {
-    using namespace std::chrono_literals;
-    constexpr std::chrono::nanoseconds longest = 10ms;
-    std::chrono::nanoseconds pause = 50us;
-    auto const& os = platform::os();
     auto const what = kind == range_lock::kind_type::shared ? platform::range_locking::share
                                                             : platform::range_locking::exclude;
-    auto const done = repeat_until(
-        limit, [&] { return os.lock_range(native(), what, offset, bytes, limit.is_infinite()); },
-        [&](std::int64_t left) {
-            auto const slept = os.sleep(std::min(left, pause.count()));
-            pause = std::min(pause * 2, longest);
-            return slept;
-        });
+    auto const done = repeat_with_pauses(limit, [&] {
+        return platform::os().lock_range(native(), what, offset, bytes, limit.is_infinite());
+    });
     if (done < 0) {
         return platform::error_of(done);
     }

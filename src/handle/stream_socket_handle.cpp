@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/handle/stream_socket_handle.hpp>
 
+#include "handle/adopted.hpp"
 #include "handle/blocking.hpp"
 #include "handle/outcome.hpp"
 
@@ -20,6 +21,22 @@ result<stream_socket_handle::pair> stream_socket_handle::socket_pair() noexcept 
         return platform::error_of(opened);
     }
     return pair{stream_socket_handle(native[0]), stream_socket_handle(native[1])};
+}
+
+result<stream_socket_handle> stream_socket_handle::adopt(native_handle native) noexcept {
+    auto const own = adopted(native, platform::native_kind::stream_socket);
+    if (!own) {
+        return own.error();
+    }
+    return stream_socket_handle(*own);
+}
+
+result<stream_socket_handle> stream_socket_handle::clone() const noexcept {
+    auto const cloned = platform::os().duplicate(native());
+    if (cloned < 0) {
+        return platform::error_of(cloned);
+    }
+    return stream_socket_handle(cloned);
 }
 
 result<void> stream_socket_handle::connect(endpoint const& peer, deadline limit) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/readiness_backend.hpp"
 
+#include "handle/blocking.hpp"
 #include "io/io_lifecycle.hpp"
 #include "io/slot_table.hpp"
 
@@ -50,7 +51,7 @@ platform::outcome attempt(native_handle native, handle_kind kind, io_operation& 
         return b.bytes() == 0 ? 0 : os.write(native, kind, b.native_array(), b.native_count());
     }
     case io_operation::action::accept:
-        return os.accept(native);
+        return accept_now(native, kind);
     case io_operation::action::connect: {
         auto const again = platform::failed_with(std::errc::resource_unavailable_try_again);
         auto done =
@@ -106,9 +107,7 @@ public:
             s->kind = handle_kind::polled_pipe;
         }
         s->ready = platform::readable | platform::writable;
-        if (s->kind == handle_kind::datagram_socket ||
-            (s->kind == handle_kind::stream_socket &&
-             platform::os().divides_stream(s->native) > 0)) {
+        if (divides(*s)) {
             s->ready |= platform::divided;
         }
         set_slot(h, s);
@@ -186,6 +185,20 @@ public:
 private:
     static readiness_slot& slot_of(io_operation const& op) noexcept {
         return static_cast<readiness_slot&>(*slot(op));
+    }
+
+    /// Whether a read that fills less than it was given doesn't prove that nothing is left.
+    static bool divides(readiness_slot const& s) noexcept {
+        switch (s.kind) {
+        case handle_kind::stream_socket:
+            return platform::os().divides_stream(s.native) > 0;
+        case handle_kind::datagram_socket:
+        case handle_kind::shared_pipe:  // may be a terminal, which gives lines
+        case handle_kind::file_stream:  // can't be waited for
+            return true;
+        default:
+            return false;
+        }
     }
 
     static void forget(readiness_slot& s, io_operation& op) noexcept {

@@ -110,7 +110,30 @@ enum open_how : std::uint32_t {
     /// Only the place in the file system, not what is in it.
     open_place = 512,
     open_directory = 1024,
+    /// Neither this nor what follows ever waits for another end.
+    open_nonblocking = 2048,
 };
+
+/// What a native handle names.
+enum class native_kind : std::uint8_t {
+    /// Also a device of blocks.
+    file,
+    directory,
+    pipe,
+    terminal,
+    /// Whatever else is read and written in order.
+    device,
+    stream_socket,
+    listen_socket,
+    datagram_socket,
+    /// A socket of another kind.
+    other_socket,
+};
+
+[[nodiscard]] constexpr bool is_socket(handle_kind kind) noexcept {
+    return kind == handle_kind::stream_socket || kind == handle_kind::listen_socket ||
+           kind == handle_kind::shared_listen_socket || kind == handle_kind::datagram_socket;
+}
 
 /// How a file was opened, as far as it matters for i/o.
 struct file_facts {
@@ -161,10 +184,15 @@ struct seam {
     outcome (*divides_stream)(native_handle) noexcept;
     /// Marks the open end of a pipe as one that blocks, or never does.
     outcome (*set_blocking)(native_handle, bool) noexcept;
+    /// @return whether calls on it wait
+    outcome (*is_blocking)(native_handle) noexcept;
+    /// @return a `native_kind`
+    outcome (*kind_of)(native_handle) noexcept;
     /// Joins a multicast group, or leaves it. @param network_interface  0: the group's scope, or the system's choice
     outcome (*set_membership)(native_handle, endpoint const& group, std::uint32_t network_interface,
                               bool member) noexcept;
 
+    /// 0 at the end of a stream; minus EAGAIN where a named pipe has had no writer yet.
     /// Of datagrams: reads one; minus EMSGSIZE where it is larger than the buffers. A list that is too long for one
     /// call fails so, too, also when it is written.
     outcome (*read)(native_handle, handle_kind, buffer const*, std::size_t count) noexcept;
@@ -198,6 +226,8 @@ struct seam {
     // Files, whose calls block. A path ends with a zero; `base` is a directory, or none for the working directory.
 
     outcome (*open_file)(native_handle base, char const* path, std::uint32_t how) noexcept;
+    /// Makes a named pipe, which isn't opened.
+    outcome (*make_pipe)(native_handle base, char const* path) noexcept;
     /// Opens the same file again, with none of the flags that are about names.
     outcome (*reopen_file)(native_handle, std::uint32_t how) noexcept;
     /// @return another native handle of the same open file

@@ -13,7 +13,11 @@ class bound_socket : public node {
 public:
     bound_socket(surroundings& around, network& net, handle_kind kind, endpoint::family_type f);
 
-    [[nodiscard]] bool is_socket() const noexcept override { return true; }
+    [[nodiscard]] platform::native_kind what() const noexcept override {
+        return kind_ == handle_kind::datagram_socket ? platform::native_kind::datagram_socket
+               : listening()                         ? platform::native_kind::listen_socket
+                                                     : platform::native_kind::stream_socket;
+    }
     outcome local_endpoint(endpoint& e) const override;
 
     [[nodiscard]] handle_kind kind() const noexcept { return kind_; }

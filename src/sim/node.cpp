@@ -29,20 +29,20 @@ outcome node::peer_endpoint(endpoint&) const { return failed_with(std::errc::not
 outcome node::accepts() const { return failed_with(std::errc::not_a_socket); }
 std::shared_ptr<node> node::accept() { return nullptr; }
 
-outcome node::watch(std::shared_ptr<poller> const& by, std::uint64_t key) {
+outcome node::watch(std::shared_ptr<poller> const& by, native_handle h, std::uint64_t key) {
     std::erase_if(watchers_, [](auto const& w) { return w->by.expired(); });
-    auto const watches = [&](auto const& w) { return w->by.lock() == by; };
+    auto const watches = [&](auto const& w) { return w->by.lock() == by && w->handle == h; };
     if (std::ranges::any_of(watchers_, watches)) {
         return failed_with(std::errc::file_exists);
     }
-    watchers_.push_back(std::make_shared<watching>(this, by, key));
+    watchers_.push_back(std::make_shared<watching>(this, by, h, key));
     by->changed(watchers_.back());
     return 0;
 }
 
-outcome node::unwatch(poller const& by) {
-    auto const found =
-        std::ranges::find_if(watchers_, [&](auto const& w) { return w->by.lock().get() == &by; });
+outcome node::unwatch(poller const& by, native_handle h) {
+    auto const found = std::ranges::find_if(
+        watchers_, [&](auto const& w) { return w->by.lock().get() == &by && w->handle == h; });
     if (found == watchers_.end()) {
         return failed_with(std::errc::no_such_file_or_directory);
     }

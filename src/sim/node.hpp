@@ -62,13 +62,13 @@ public:
 
     /// @return its poll_bits now
     [[nodiscard]] virtual std::uint32_t state() const noexcept = 0;
-    [[nodiscard]] virtual bool is_socket() const noexcept = 0;
 
     /// @return how many bytes were moved, at least one
     virtual outcome read(std::span<buffer const>);
     virtual outcome write(std::span<const_buffer const>);
     virtual outcome send(std::span<const_buffer const>, endpoint const& to);
     virtual outcome receive(std::span<buffer const>, endpoint& from);
+    [[nodiscard]] virtual platform::native_kind what() const noexcept = 0;
     /// The last handle is gone.
     virtual void close() = 0;
 
@@ -86,8 +86,12 @@ public:
     /// @return a connection, or null
     virtual std::shared_ptr<node> accept();
 
-    outcome watch(std::shared_ptr<poller> const& by, std::uint64_t key);
-    outcome unwatch(poller const& by);
+    [[nodiscard]] bool is_socket() const noexcept { return what() != platform::native_kind::pipe; }
+    /// How many handles name it.
+    int handles = 0;
+
+    outcome watch(std::shared_ptr<poller> const& by, native_handle h, std::uint64_t key);
+    outcome unwatch(poller const& by, native_handle h);
     void unwatch_all() noexcept;
 
 protected:

@@ -23,7 +23,9 @@ public:
     [[nodiscard]] std::uint32_t state() const noexcept override {
         return (pipe_->bytes_.empty() ? 0u : can_read) | (pipe_->writer_ == nullptr ? hung_up : 0u);
     }
-    [[nodiscard]] bool is_socket() const noexcept override { return false; }
+    [[nodiscard]] platform::native_kind what() const noexcept override {
+        return platform::native_kind::pipe;
+    }
     outcome read(std::span<buffer const> into) override;
     void close() override;
 
@@ -42,7 +44,9 @@ public:
     [[nodiscard]] std::uint32_t state() const noexcept override {
         return (pipe_->full() ? 0u : can_write) | (pipe_->reader_ == nullptr ? failed : 0u);
     }
-    [[nodiscard]] bool is_socket() const noexcept override { return false; }
+    [[nodiscard]] platform::native_kind what() const noexcept override {
+        return platform::native_kind::pipe;
+    }
     outcome write(std::span<const_buffer const> from) override;
     void close() override;
 

@@ -18,6 +18,7 @@ class poller;
 struct watching {
     node const* target;  // null when it isn't watched any more
     std::weak_ptr<poller> by;
+    native_handle handle;
     std::uint64_t key;
     bool queued = false;
 };

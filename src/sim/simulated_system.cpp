@@ -62,6 +62,7 @@ native_handle simulated_system::open(std::shared_ptr<node> n) {
     }
     PLUMB_ASSERT(number < poller_bit);
     native_handle const h = handle_bit | number;
+    ++n->handles;
     handles_.emplace(h, std::move(n));
     counters_.handles_most = std::max<std::uint64_t>(counters_.handles_most, handles_.size());
     return h;
@@ -85,8 +86,10 @@ outcome simulated_system::close(native_handle h) {
     if (options_.reuse_numbers) {
         free_numbers_.push(h & ~handle_bit);
     }
-    closed->unwatch_all();
-    closed->close();
+    if (--closed->handles == 0) {
+        closed->unwatch_all();
+        closed->close();
+    }
     return 0;
 }
 
@@ -228,6 +231,7 @@ struct simulated_system::calls {
         set_membership_call,
         send_call,
         receive_call,
+        duplicate_call,
     };
 
     static simulated_system& here() noexcept {
@@ -329,6 +333,23 @@ struct simulated_system::calls {
         return on(peer_endpoint_call, h, [&](node& n) { return n.peer_endpoint(e); });
     }
 
+    static outcome duplicate(native_handle h) noexcept {
+        simulated_system& s = here();
+        auto const found = s.handles_.find(h);
+        return s.note(duplicate_call, h,
+                      found == s.handles_.end() ? failed_with(std::errc::bad_file_descriptor)
+                      : s.has_room_for(1)       ? s.open(std::shared_ptr(found->second))
+                                                : failed_with(std::errc::too_many_files_open));
+    }
+    static outcome is_blocking(native_handle h) noexcept {
+        return here().find(h) != nullptr ? 0 : failed_with(std::errc::bad_file_descriptor);
+    }
+    static outcome kind_of(native_handle h) noexcept {
+        node const* const n = here().find(h);
+        return n != nullptr ? static_cast<outcome>(n->what())
+                            : failed_with(std::errc::bad_file_descriptor);
+    }
+
     static outcome divides_stream(native_handle) noexcept { return 0; }
     static outcome set_blocking(native_handle, bool) noexcept {
         return failed_with(std::errc::not_supported);  // nothing here ever blocks
@@ -378,7 +399,7 @@ struct simulated_system::calls {
         return list;
     }
     static outcome refusal(node const& n, handle_kind kind, std::size_t count) noexcept {
-        if (kind != handle_kind::pipe && !n.is_socket()) {
+        if (platform::is_socket(kind) && !n.is_socket()) {
             return failed_with(std::errc::not_a_socket);
         }
         bool const cut = kind == handle_kind::datagram_socket && count > platform::most_buffers;
@@ -411,10 +432,10 @@ struct simulated_system::calls {
     static outcome open_poller() noexcept { return here().open_poller(); }
     static void close_poller(native_handle p) noexcept { here().close_poller(p); }
     static outcome poller_add(native_handle p, native_handle h, std::uint64_t key) noexcept {
-        return on(add_call, h, [&](node& n) { return n.watch(here().find_poller(p), key); });
+        return on(add_call, h, [&](node& n) { return n.watch(here().find_poller(p), h, key); });
     }
     static outcome poller_remove(native_handle p, native_handle h) noexcept {
-        return on(remove_call, h, [&](node& n) { return n.unwatch(*here().find_poller(p)); });
+        return on(remove_call, h, [&](node& n) { return n.unwatch(*here().find_poller(p), h); });
     }
     static outcome poller_wait(native_handle p, platform::poll_event* events, std::size_t capacity,
                                std::int64_t timeout) noexcept {
@@ -464,6 +485,8 @@ struct simulated_system::calls {
         .peer_endpoint = peer_endpoint,
         .divides_stream = divides_stream,
         .set_blocking = set_blocking,
+        .is_blocking = is_blocking,
+        .kind_of = kind_of,
         .set_membership = set_membership,
         .read = read,
         .read_waiting = read,
@@ -479,8 +502,9 @@ struct simulated_system::calls {
         .poller_wait = poller_wait,
         .poller_wake = poller_wake,
         .open_file = unsupported,
+        .make_pipe = unsupported,
         .reopen_file = unsupported,
-        .duplicate = unsupported,
+        .duplicate = duplicate,
         .rename = unsupported,
         .unlink = unsupported,
         .describe_file = unsupported,

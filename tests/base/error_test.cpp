@@ -17,7 +17,7 @@ using plumb::error;
 constexpr error all[]{error::end_of_stream, error::limit_exceeded,  error::busy,
                       error::parked_bytes,  error::already_started, error::not_an_address,
                       error::zero_in_path,  error::misaligned,      error::file_shrank,
-                      error::map_fault};
+                      error::map_fault,     error::wrong_kind};
 
 // A code made before main, from a category that has to be there by then.
 std::error_code const made_early = error::busy;
@@ -44,6 +44,7 @@ TEST(error, compares_equal_to_the_posix_condition_where_there_is_one) {
     EXPECT_EQ(make_error_code(error::not_an_address), std::errc::invalid_argument);
     EXPECT_EQ(make_error_code(error::zero_in_path), std::errc::invalid_argument);
     EXPECT_EQ(make_error_code(error::misaligned), std::errc::invalid_argument);
+    EXPECT_EQ(make_error_code(error::wrong_kind), std::errc::invalid_argument);
     EXPECT_EQ(make_error_code(error::map_fault), std::errc::io_error);
     EXPECT_NE(make_error_code(error::end_of_stream), std::errc::invalid_argument);
 }

@@ -34,7 +34,7 @@ TEST_P(handle_test, release_is_refused_while_an_operation_is_in_flight) {
     EXPECT_EQ(*released, native);
 
     // The native handle is as good as before, also for another registration.
-    auto adopted = stream_socket_handle::adopt(*released);
+    auto adopted = stream_socket_handle::adopt(*released).value();
     adopted.set_multiplexer(multiplexer());
     read = {};
     auto again = connect(async_read(adopted, buffer(memory)), recorder(read));

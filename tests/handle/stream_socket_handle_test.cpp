@@ -146,8 +146,8 @@ TEST_F(stream_socket_handle_test, an_adopted_descriptor_keeps_its_flags) {
     int native[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, native), 0);
     int const before = ::fcntl(native[0], F_GETFL);
-    auto a = stream_socket_handle::adopt(native[0]);
-    auto b = stream_socket_handle::adopt(native[1]);
+    auto a = stream_socket_handle::adopt(native[0]).value();
+    auto b = stream_socket_handle::adopt(native[1]).value();
     // Blocking descriptors, yet nothing blocks beyond its deadline.
     EXPECT_EQ(a.try_read(buffer(memory)).error(), std::errc::timed_out);
     std::string const block(64 << 10, 'x');

@@ -310,7 +310,7 @@ TEST_F(io_uring_test, a_handle_with_kept_bytes_is_not_released) {
     EXPECT_EQ(read_text(), "kept");
     auto const released = ends.second.release();
     ASSERT_TRUE(released);
-    auto again = stream_socket_handle::adopt(*released);
+    auto again = stream_socket_handle::adopt(*released).value();
     send("more");
     auto const got = again.read(buffer(memory), patience);
     EXPECT_EQ(got.bytes_transferred(), 4U);
@@ -322,7 +322,7 @@ TEST_F(io_uring_test, release_finds_bytes_that_come_at_the_last_moment) {
     auto released = ends.second.release();
     std::string got(64, '\0');
     if (released) {
-        auto again = stream_socket_handle::adopt(*released);
+        auto again = stream_socket_handle::adopt(*released).value();
         got.resize(again.read(buffer(got), patience).bytes_transferred());
     } else {
         EXPECT_EQ(released.error(), error::parked_bytes);

@@ -21,7 +21,8 @@ public:
              &seam::divides_stream, &seam::set_blocking, &seam::set_membership, &seam::read,
              &seam::read_waiting, &seam::write, &seam::send, &seam::receive, &seam::await_ready,
              &seam::open_clock_watch, &seam::open_poller, &seam::poller_add, &seam::poller_wait>();
-        wrap<&seam::open_file, &seam::reopen_file, &seam::duplicate, &seam::rename, &seam::unlink,
+        wrap<&seam::kind_of, &seam::is_blocking, &seam::make_pipe, &seam::open_file,
+             &seam::reopen_file, &seam::duplicate, &seam::rename, &seam::unlink,
              &seam::describe_file, &seam::file_size, &seam::resize_file, &seam::deallocate,
              &seam::copy_range, &seam::lock_range, &seam::read_at, &seam::write_at,
              &seam::sync_file, &seam::map_file, &seam::remap_file>();

@@ -28,6 +28,8 @@ enum class error {
     file_shrank,
     /// Mapped bytes that are there no more, or that the device or the file system couldn't provide.
     map_fault,
+    /// The native handle names something of another kind.
+    wrong_kind,
 };
 
 /// Lives from before any other object until the process has ended.

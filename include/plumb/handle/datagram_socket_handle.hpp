@@ -35,10 +35,12 @@ public:
     /// Errors: what socket(2) gives.
     static result<datagram_socket_handle> datagram_socket(endpoint::family_type f) noexcept;
 
-    /// Takes ownership of a native datagram socket. Its flags are not changed.
-    static datagram_socket_handle adopt(native_handle native) noexcept {
-        return datagram_socket_handle(native);
-    }
+    /// Takes ownership of a native datagram socket, whose flags are not changed.
+    /// Errors: wrong_kind, and what fstat(2) gives; the native handle then still is the caller's.
+    static result<datagram_socket_handle> adopt(native_handle native) noexcept;
+
+    /// @return another handle of the same socket: each datagram is received by one of them
+    [[nodiscard]] result<datagram_socket_handle> clone() const noexcept;
 
     /// Receives on `where`; port 0 and an unnamed unix address let the system choose, as the first send does for UDP.
     /// A unix path must not exist: this makes the socket's file, and closing doesn't remove it.

@@ -29,6 +29,15 @@ public:
         return listen(where, options());
     }
 
+    /// Takes ownership of a native listener, such as a service manager passes on; its flags are not changed.
+    /// Where it blocks, an accept without waiting asks first whether a connection is there. If another process takes
+    /// that one in between, the call waits for the next: whoever shares a listener makes it non-blocking.
+    /// Errors: wrong_kind, and what fstat(2) gives; the native handle then still is the caller's.
+    static result<listen_socket_handle> adopt(native_handle native) noexcept;
+
+    /// @return another handle of the same socket: each connection is accepted by one of them
+    [[nodiscard]] result<listen_socket_handle> clone() const noexcept;
+
     /// Accepts a connection, or fails at the deadline.
     /// Errors: timed_out, what accept(2) gives. Of those, connection_aborted, too_many_files_open,
     /// too_many_files_open_in_system, no_buffer_space and not_enough_memory pass; others are final.
@@ -41,8 +50,9 @@ public:
     [[nodiscard]] result<endpoint> local() const noexcept;
 
 private:
-    explicit listen_socket_handle(native_handle native) noexcept
-        : handle(handle_kind::listen_socket, native) {}
+    explicit listen_socket_handle(native_handle native,
+                                  handle_kind kind = handle_kind::listen_socket) noexcept
+        : handle(kind, native) {}
 };
 
 }  // namespace plumb

@@ -16,8 +16,14 @@ enum class handle_kind : std::uint8_t {
     pipe,
     /// A pipe whose own end was told never to block: see `pipe_handle`.
     polled_pipe,
+    /// A pipe, a terminal or a device that may be shared with others: its flags are never changed.
+    shared_pipe,
+    /// A file that is read and written where it stands: see `inherited_handle`.
+    file_stream,
     stream_socket,
     listen_socket,
+    /// A listener whose flags are never changed.
+    shared_listen_socket,
     datagram_socket,
     path,
     file,

@@ -6,6 +6,7 @@
 
 namespace plumb {
 
+class async_accept;
 class async_connect;
 
 /// A stream socket: a TCP or unix connection. Source: D2052R0 4.1.
@@ -23,10 +24,13 @@ public:
     /// Opens two sockets that are connected with each other.
     static result<pair> socket_pair() noexcept;
 
-    /// Takes ownership of a connected native stream socket. Its flags are not changed.
-    static stream_socket_handle adopt(native_handle native) noexcept {
-        return stream_socket_handle(native);
-    }
+    /// Takes ownership of a connected native stream socket, whose flags are not changed.
+    /// Errors: wrong_kind, and what fstat(2) gives; the native handle then still is the caller's.
+    static result<stream_socket_handle> adopt(native_handle native) noexcept;
+
+    /// @return another handle of the same socket: the connection ends when all are closed. What one of them received
+    /// ahead of its reads the others don't see.
+    [[nodiscard]] result<stream_socket_handle> clone() const noexcept;
 
     /// Connects, or fails at the deadline. After a failure the handle can only be closed.
     /// Errors: timed_out, what connect(2) gives; no_buffer_space at once where a unix listener's backlog is full.
@@ -48,6 +52,8 @@ public:
     [[nodiscard]] result<endpoint> peer() const noexcept;
 
 private:
+    friend class async_accept;
+    friend class listen_socket_handle;
     explicit stream_socket_handle(native_handle native) noexcept
         : io_handle(handle_kind::stream_socket, native) {}
 };

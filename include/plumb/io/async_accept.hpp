@@ -33,7 +33,7 @@ public:
             if (outcome() < 0) {
                 return error();
             }
-            return stream_socket_handle::adopt(take_outcome());
+            return stream_socket_handle(take_outcome());
         }
     };
 

@@ -977,6 +977,8 @@ outcome io_uring_backend::attach(handle& h) noexcept {
     s->key = table::key(*s);
     s->ready = s->kind == handle_kind::datagram_socket ? divided : 0u;
     s->sends = s->kind == handle_kind::stream_socket;
+    // Of these a read of nothing may or may not be the end, which only the seam's read tells.
+    s->by_poll = !is_socket(s->kind) && s->kind != handle_kind::pipe;
     set_slot(h, s);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -30,7 +31,7 @@ int native_flags(std::uint32_t how) noexcept {
     } table[]{
         {open_append, O_APPEND},   {open_create, O_CREAT},        {open_exclusive, O_EXCL},
         {open_truncate, O_TRUNC},  {open_synchronous, O_SYNC},    {open_direct, O_DIRECT},
-        {open_unnamed, O_TMPFILE}, {open_directory, O_DIRECTORY},
+        {open_unnamed, O_TMPFILE}, {open_directory, O_DIRECTORY}, {open_nonblocking, O_NONBLOCK},
     };
     for (auto const& entry : table) {
         flags |= (how & entry.how) != 0 ? entry.flag : 0;
@@ -55,6 +56,22 @@ outcome address_or_error(void* map) noexcept {
     return map == MAP_FAILED ? -errno : static_cast<outcome>(reinterpret_cast<std::intptr_t>(map));
 }
 
+native_kind kind_of_socket(native_handle h) noexcept {
+    auto const option = [h](int name) {
+        int value = 0;
+        socklen_t size = sizeof(value);
+        return ::getsockopt(descriptor(h), SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+    };
+    switch (option(SO_TYPE)) {
+    case SOCK_STREAM:
+        return option(SO_ACCEPTCONN) > 0 ? native_kind::listen_socket : native_kind::stream_socket;
+    case SOCK_DGRAM:
+        return native_kind::datagram_socket;
+    default:
+        return native_kind::other_socket;
+    }
+}
+
 // Who may do what with a new file is left to the mask of the process.
 constexpr mode_t everybody = 0666;
 
@@ -63,6 +80,10 @@ constexpr mode_t everybody = 0666;
 outcome open_file(native_handle base, char const* path, std::uint32_t how) noexcept {
     return retried(
         [&] { return ::openat(directory_of(base), path, native_flags(how), everybody); });
+}
+
+outcome make_pipe(native_handle base, char const* path) noexcept {
+    return checked(::mkfifoat(directory_of(base), path, everybody));
 }
 
 outcome reopen_file(native_handle h, std::uint32_t how) noexcept {
@@ -91,6 +112,27 @@ outcome describe_file(native_handle h, file_facts& facts) noexcept {
     facts.appends = (flags & O_APPEND) != 0;
     facts.alignment = (flags & O_DIRECT) != 0 ? direct_alignment(h) : 1;
     return 0;
+}
+
+outcome kind_of(native_handle h) noexcept {
+    struct stat s;
+    if (auto const known = checked(::fstat(descriptor(h), &s)); known < 0) {
+        return known;
+    }
+    auto const is = [](native_kind kind) { return static_cast<outcome>(kind); };
+    switch (s.st_mode & S_IFMT) {
+    case S_IFREG:
+    case S_IFBLK:
+        return is(native_kind::file);
+    case S_IFDIR:
+        return is(native_kind::directory);
+    case S_IFIFO:
+        return is(native_kind::pipe);
+    case S_IFSOCK:
+        return is(kind_of_socket(h));
+    default:
+        return is(::isatty(descriptor(h)) != 0 ? native_kind::terminal : native_kind::device);
+    }
 }
 
 outcome file_size(native_handle h) noexcept {

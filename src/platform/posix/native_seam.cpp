@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -93,6 +94,12 @@ outcome listen(native_handle h, int backlog) noexcept {
     return checked(::listen(descriptor(h), backlog));
 }
 
+/// Whether it is ready now, for one of `events`.
+bool is_ready(native_handle h, short events) noexcept {
+    pollfd p{descriptor(h), events, 0};
+    return ::poll(&p, 1, 0) == 1;
+}
+
 outcome accept(native_handle h) noexcept {
     return retried([&] { return ::accept4(descriptor(h), nullptr, nullptr, SOCK_CLOEXEC); });
 }
@@ -108,6 +115,11 @@ outcome set_blocking(native_handle h, bool blocks) noexcept {
     int const flags = ::fcntl(descriptor(h), F_GETFL);
     return checked(
         ::fcntl(descriptor(h), F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK));
+}
+
+outcome is_blocking(native_handle h) noexcept {
+    auto const flags = checked(::fcntl(descriptor(h), F_GETFL));
+    return flags < 0 ? flags : outcome{(flags & O_NONBLOCK) == 0};
 }
 
 // A connected socket blocks again: its reads and writes name MSG_DONTWAIT, and a ring refuses to wait for others.
@@ -139,8 +151,7 @@ outcome connect(native_handle h, endpoint const& e) noexcept {
 }
 
 outcome connect_outcome(native_handle h) noexcept {
-    pollfd p{descriptor(h), POLLOUT, 0};
-    if (::poll(&p, 1, 0) == 0) {
+    if (!is_ready(h, POLLOUT)) {
         return -EAGAIN;
     }
     int error = 0;
@@ -226,8 +237,35 @@ outcome peer_endpoint(native_handle h, endpoint& e) noexcept {
     return known < 0 ? known : a.to(e);
 }
 
-constexpr bool is_pipe(handle_kind kind) noexcept {
-    return kind == handle_kind::pipe || kind == handle_kind::polled_pipe;
+// A named pipe that nobody has written to yet, since this opened it, isn't at its end.
+[[gnu::cold, gnu::noinline]] outcome end_or_wait(native_handle h) noexcept {
+    struct stat s;
+    if (::fstat(descriptor(h), &s) < 0 || !S_ISFIFO(s.st_mode)) {
+        return 0;
+    }
+    pollfd p{descriptor(h), POLLIN, 0};
+    bool const ended = ::poll(&p, 1, 0) == 1 && (p.revents & (POLLIN | POLLHUP)) == POLLHUP;
+    return ended ? 0 : -EAGAIN;
+}
+
+constexpr outcome or_end(native_handle h, outcome read) noexcept {
+    return read == 0 ? end_or_wait(h) : read;
+}
+
+// Named pipes, terminals and old kernels don't know RWF_NOWAIT. What blocks is asked first; it then waits all
+// the same if somebody else takes what was there in between.
+outcome read_if_ready(native_handle h, handle_kind kind, iovec const* v, int n) noexcept {
+    if (kind != handle_kind::polled_pipe && !is_ready(h, POLLIN)) {
+        return -EAGAIN;
+    }
+    return retried([&] { return ::readv(descriptor(h), v, n); });
+}
+
+outcome read_in_order(native_handle h, handle_kind kind, iovec const* v, int n,
+                      bool waiting) noexcept {
+    int const flags = waiting || kind == handle_kind::file_stream ? 0 : RWF_NOWAIT;
+    auto const moved = retried([&] { return ::preadv2(descriptor(h), v, n, -1, flags); });
+    return or_end(h, moved == -EOPNOTSUPP && flags != 0 ? read_if_ready(h, kind, v, n) : moved);
 }
 
 /// Receives a datagram, or fails where it is larger than the buffers.
@@ -261,11 +299,9 @@ outcome with_header(Buffers const& list, native_address& a, F f) noexcept {
 
 [[gnu::noinline]] outcome read_otherwise(native_handle h, handle_kind kind, buffer const* b,
                                          std::size_t count, bool waiting) noexcept {
-    if (is_pipe(kind)) {
-        auto const* const v = reinterpret_cast<iovec const*>(b);
-        int const n = static_cast<int>(std::min(count, most_buffers));
-        int const flags = waiting ? 0 : RWF_NOWAIT;
-        return retried([&] { return ::preadv2(descriptor(h), v, n, -1, flags); });
+    if (!is_socket(kind)) {
+        return read_in_order(h, kind, reinterpret_cast<iovec const*>(b),
+                             static_cast<int>(std::min(count, most_buffers)), waiting);
     }
     msghdr m{};
     m.msg_iov = reinterpret_cast<iovec*>(const_cast<buffer*>(b));
@@ -285,15 +321,15 @@ outcome read(native_handle h, handle_kind kind, buffer const* b, std::size_t cou
         return checked(::recv(descriptor(h), b->data(), b->size(), MSG_DONTWAIT));
     }
     if (count == 1 && kind == handle_kind::polled_pipe) {
-        return checked(::read(descriptor(h), b->data(), b->size()));
+        return or_end(h, checked(::read(descriptor(h), b->data(), b->size())));
     }
     return read_otherwise(h, kind, b, count, false);
 }
 
 outcome read_waiting(native_handle h, handle_kind kind, buffer const* b,
                      std::size_t count) noexcept {
-    if (count == 1 && is_pipe(kind)) {
-        return retried([&] { return ::read(descriptor(h), b->data(), b->size()); });
+    if (count == 1 && !is_socket(kind)) {
+        return or_end(h, retried([&] { return ::read(descriptor(h), b->data(), b->size()); }));
     }
     return read_otherwise(h, kind, b, count, true);
 }
@@ -302,9 +338,27 @@ outcome read_waiting(native_handle h, handle_kind kind, buffer const* b,
 #define RWF_NOSIGNAL 0x00000100
 #endif
 
+// As `read_if_ready`. What is ready has room for PIPE_BUF bytes; more would wait.
+outcome write_if_ready(native_handle h, handle_kind kind, iovec const* v, int n) noexcept {
+    if (kind == handle_kind::polled_pipe) {
+        return retried([&] { return ::writev(descriptor(h), v, n); });
+    }
+    if (!is_ready(h, POLLOUT)) {
+        return -EAGAIN;
+    }
+    std::size_t bytes = 0;
+    int whole = 0;
+    while (whole < n && bytes + v[whole].iov_len <= PIPE_BUF) {
+        bytes += v[whole++].iov_len;
+    }
+    return bytes != 0
+               ? retried([&] { return ::writev(descriptor(h), v, whole); })
+               : retried([&] { return ::write(descriptor(h), v[whole].iov_base, PIPE_BUF); });
+}
+
 // Writes to a pipe without raising SIGPIPE on kernels that can't be asked not to: blocks the signal for this thread
 // and takes back the one that the write raised.
-outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
+outcome write_masked(native_handle h, handle_kind kind, iovec const* v, int n) noexcept {
     sigset_t pipe_signal;
     sigset_t before;
     sigset_t pending;
@@ -312,7 +366,10 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
     ::sigaddset(&pipe_signal, SIGPIPE);
     ::sigpending(&pending);
     ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    auto const written = retried([&] { return ::pwritev2(descriptor(h), v, n, -1, RWF_NOWAIT); });
+    auto written = retried([&] { return ::pwritev2(descriptor(h), v, n, -1, RWF_NOWAIT); });
+    if (written == -EOPNOTSUPP) {
+        written = write_if_ready(h, kind, v, n);
+    }
     if (written == -EPIPE && !::sigismember(&pending, SIGPIPE)) {
         timespec const none{};
         while (::sigtimedwait(&pipe_signal, nullptr, &none) < 0 && errno == EINTR) {
@@ -324,12 +381,12 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
 
 [[gnu::noinline]] outcome write_otherwise(native_handle h, handle_kind kind, const_buffer const* b,
                                           std::size_t count) noexcept {
-    if (is_pipe(kind)) {
+    if (!is_socket(kind)) {
         auto const* const v = reinterpret_cast<iovec const*>(b);
         int const n = static_cast<int>(std::min(count, most_buffers));
-        auto const written =
-            retried([&] { return ::pwritev2(descriptor(h), v, n, -1, RWF_NOWAIT | RWF_NOSIGNAL); });
-        return written == -EOPNOTSUPP ? write_pipe_masked(h, v, n) : written;
+        int const flags = kind == handle_kind::file_stream ? 0 : RWF_NOWAIT | RWF_NOSIGNAL;
+        auto const written = retried([&] { return ::pwritev2(descriptor(h), v, n, -1, flags); });
+        return written == -EOPNOTSUPP ? write_masked(h, kind, v, n) : written;
     }
     msghdr m{};
     m.msg_iov = reinterpret_cast<iovec*>(const_cast<const_buffer*>(b));
@@ -339,7 +396,7 @@ outcome write_pipe_masked(native_handle h, iovec const* v, int n) noexcept {
 
 outcome write(native_handle h, handle_kind kind, const_buffer const* b,
               std::size_t count) noexcept {
-    if (count == 1 && !is_pipe(kind)) [[likely]] {
+    if (count == 1 && is_socket(kind)) [[likely]] {
         return checked(::send(descriptor(h), b->data(), b->size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     return write_otherwise(h, kind, b, count);
@@ -352,8 +409,7 @@ outcome send(native_handle h, const_buffers const& b, endpoint const& to) noexce
     });
     if (sent == -EAGAIN && to.family() == endpoint::family_type::unix_domain) {
         // Ready all the same: the receiver's queue is full, and this socket isn't connected to it.
-        pollfd p{descriptor(h), POLLOUT, 0};
-        return ::poll(&p, 1, 0) == 1 ? -ENOBUFS : sent;
+        return is_ready(h, POLLOUT) ? -ENOBUFS : sent;
     }
     return sent;
 }
@@ -414,6 +470,8 @@ constinit seam const native{
     .peer_endpoint = peer_endpoint,
     .divides_stream = divides_stream,
     .set_blocking = set_blocking,
+    .is_blocking = is_blocking,
+    .kind_of = kind_of,
     .set_membership = set_membership,
     .read = read,
     .read_waiting = read_waiting,
@@ -429,6 +487,7 @@ constinit seam const native{
     .poller_wait = poller_wait,
     .poller_wake = poller_wake,
     .open_file = open_file,
+    .make_pipe = make_pipe,
     .reopen_file = reopen_file,
     .duplicate = duplicate,
     .rename = rename,

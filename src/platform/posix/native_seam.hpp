@@ -45,11 +45,13 @@ void poller_wake(native_handle poller) noexcept;
 
 // Files; see the seam.
 outcome open_file(native_handle base, char const* path, std::uint32_t how) noexcept;
+outcome make_pipe(native_handle base, char const* path) noexcept;
 outcome reopen_file(native_handle, std::uint32_t how) noexcept;
 outcome duplicate(native_handle) noexcept;
 outcome rename(native_handle base, char const* from, char const* to) noexcept;
 outcome unlink(native_handle base, char const* path) noexcept;
 outcome describe_file(native_handle, file_facts& facts) noexcept;
+outcome kind_of(native_handle) noexcept;
 outcome file_size(native_handle) noexcept;
 outcome resize_file(native_handle, extent_type size) noexcept;
 outcome deallocate(native_handle, extent_type offset, extent_type bytes) noexcept;
