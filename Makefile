@@ -6,7 +6,7 @@ SECONDS ?= 60
 JOBS := $(shell nproc)
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 deps: ## install what is missing to build and test
 	@tools/install_deps core
@@ -15,6 +15,11 @@ check: deps ## build everything and run the tests
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS)
+
+check-large: deps ## copy files of several GB, beside cp and socat
+	cmake --preset dev
+	cmake --build --preset dev --target plumb_cli --parallel $(JOBS)
+	ctest --preset dev --build-config large --label-regex '^large$$' --verbose
 
 demo: deps ## serve real load beside asio and print the table
 	@tools/install_deps demo
@@ -34,4 +39,4 @@ fuzz: deps ## try random inputs: make fuzz TARGET=endpoint SECONDS=60
 format: deps ## lay out the sources
 	tools/format
 
-.PHONY: help deps check demo bench fuzz format
+.PHONY: help deps check check-large demo bench fuzz format

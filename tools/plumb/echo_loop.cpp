@@ -8,11 +8,9 @@
 #include <plumb/task/with_stop.hpp>
 
 #include "echo_server.hpp"
+#include "multiplexer_choice.hpp"
 
-#include <cstdlib>
 #include <fmt/format.h>
-#include <memory>
-#include <string>
 #include <utility>
 
 using namespace plumb;
@@ -20,19 +18,6 @@ using namespace plumb;
 namespace {
 
 constexpr std::size_t most_at_once = 16 * 1024;
-
-std::unique_ptr<io_multiplexer> make_multiplexer(std::optional<multiplexer_kind> kind) {
-    auto made = kind ? io_multiplexer::make(*kind) : io_multiplexer::best_available(1);
-    if (!made) {
-        char const* const forced = std::getenv("PLUMB_MULTIPLEXER");
-        std::string const what = kind ? fmt::format("cannot use {}", to_string(*kind))
-                                 : forced != nullptr
-                                     ? fmt::format("cannot use PLUMB_MULTIPLEXER={}", forced)
-                                     : std::string("cannot use any multiplexer");
-        throw std::system_error(made.error(), what);
-    }
-    return std::move(*made);
-}
 
 aio::server listen(io_context& context, aio::server::handler handle, echo_options const& options,
                    std::size_t max_connections) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stop_signals.hpp"
 
-#include "echo_server.hpp"
-
 #include <signal.h>
 
 namespace {
 
-echo_server* served = nullptr;
+void (*call)(void*) noexcept = nullptr;
+void* called_with = nullptr;
 
 sigset_t both() noexcept {
     sigset_t set;
@@ -27,13 +26,14 @@ void handle_both(void (*handler)(int)) noexcept {
 
 void on_first_signal(int) noexcept {
     handle_both(SIG_DFL);
-    served->request_stop();
+    call(called_with);
 }
 
 }  // namespace
 
-void stop_signals::deliver_to(echo_server& server) noexcept {
-    served = &server;
+void stop_signals::deliver_to(void (*stop)(void* what) noexcept, void* what) noexcept {
+    call = stop;
+    called_with = what;
     handle_both(&on_first_signal);
     sigset_t const set = both();
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

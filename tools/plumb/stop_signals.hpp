@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-class echo_server;
-
-/// Makes the first SIGINT or SIGTERM stop a server; the second ends the process at once.
+/// Makes the first SIGINT or SIGTERM stop something; the second ends the process at once.
 ///
 /// While it lives the two are blocked, also in threads that start then, but for the time between
 /// `deliver_to` and `block` in the thread that calls these: a signal from before is delivered then.
@@ -14,6 +12,12 @@ public:
     stop_signals(stop_signals const&) = delete;
     stop_signals& operator=(stop_signals const&) = delete;
 
-    void deliver_to(echo_server& server) noexcept;
+    /// Calls `stop(what)` in the signal's handler.
+    void deliver_to(void (*stop)(void* what) noexcept, void* what) noexcept;
+    /// Calls `target.request_stop()` there.
+    template <class T>
+    void deliver_to(T& target) noexcept {
+        deliver_to([](void* what) noexcept { static_cast<T*>(what)->request_stop(); }, &target);
+    }
     void block() noexcept;
 };

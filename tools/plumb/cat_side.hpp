@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <plumb/base/deadline.hpp>
+#include <plumb/handle/datagram_socket_handle.hpp>
+#include <plumb/handle/inherited_handle.hpp>
+#include <plumb/handle/pipe_handle.hpp>
+#include <plumb/handle/stream_socket_handle.hpp>
+#include <plumb/task/task.hpp>
+
+#include "cat_address.hpp"
+
+#include <cstddef>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+/// One side of `plumb cat`: what it is read from and written to by, once it is open.
+///
+/// Standard streams are taken when it is made, before anything else can get their numbers.
+/// Threads: one. What fails throws a `std::system_error` that names the side.
+class cat_side {
+public:
+    /// @param source  whether it is the side that is read from, where it can't be both
+    cat_side(cat_address address, bool source);
+    cat_side(cat_side const&) = delete;
+    cat_side& operator=(cat_side const&) = delete;
+    ~cat_side();
+
+    /// Waits for the other end, where there is one.
+    /// @param limit  how long, of the steady clock
+    plumb::task<> open(plumb::deadline limit);
+
+    /// Null where it isn't read, or written.
+    [[nodiscard]] plumb::io_handle* reader() noexcept { return reader_; }
+    [[nodiscard]] plumb::io_handle* writer() noexcept { return writer_; }
+    [[nodiscard]] bool is_standard() const noexcept {
+        return address_.kind == cat_address::kind_type::standard;
+    }
+    /// Whether each read and write is a message, and none of them the end.
+    [[nodiscard]] bool has_datagrams() const noexcept { return datagrams_.is_open(); }
+    /// A file with positions, that can be copied at once.
+    [[nodiscard]] bool is_file() const noexcept;
+    /// The file itself. Once.
+    [[nodiscard]] plumb::native_handle release_file();
+    [[nodiscard]] bool writes_to_terminal() const noexcept;
+    /// Came with the other end: is to be read first. Once.
+    [[nodiscard]] std::vector<std::byte> take_first() noexcept { return std::move(first_); }
+
+    /// Tells the other end that nothing more will be written.
+    void end_writing();
+
+    /// @param doing  to what, such as "read from"
+    [[noreturn]] void fail(std::string_view doing, std::error_code why) const;
+
+private:
+    plumb::task<> open_file(plumb::deadline limit);
+    plumb::task<> open_pipe(plumb::deadline limit);
+    plumb::task<> connect(plumb::deadline limit);
+    plumb::task<> accept(plumb::deadline limit);
+    plumb::task<> receive_first(plumb::deadline limit);
+    void open_datagrams();
+    void take(plumb::io_handle& both) noexcept { reader_ = writer_ = &both; }
+    void take_end(plumb::io_handle& end) noexcept { (source_ ? reader_ : writer_) = &end; }
+    template <class T>
+    T check(plumb::result<T>&& r, std::string_view doing) const;
+
+    cat_address const address_;
+    bool const source_;
+    bool made_socket_file_ = false;
+    plumb::inherited_handle input_;  // or a file
+    plumb::inherited_handle output_;
+    plumb::pipe_handle pipe_;
+    plumb::stream_socket_handle stream_;
+    plumb::datagram_socket_handle datagrams_;
+    plumb::io_handle* reader_ = nullptr;
+    plumb::io_handle* writer_ = nullptr;
+    std::vector<std::byte> first_;
+};
