@@ -107,6 +107,23 @@ inline io_status io_operation::begin() noexcept {
 }
 
 io_status io_operation::start_queued() noexcept {
+    // What those do who poll: a read into one buffer of what is there.
+    if (state_.plainly(action::read, phase::idle, true) && request_.read.is_single() &&
+        !request_.read.empty() && target_->slot_ != nullptr) [[likely]] {
+        handle_slot& s = *target_->slot_;
+        if ((s.ready & platform::readable) != 0 && s.reader == nullptr &&
+            s.multiplexer->driven_here()) {
+            auto const done =
+                platform::os().read(s.native, s.kind, request_.read.native_array(), 1);
+            io_multiplexer::note_read(s, done, request_.read.bytes(), 1);
+            if (done != platform::failed_with(std::errc::resource_unavailable_try_again)) {
+                slot_ = &s;
+                multiplexer_ = s.multiplexer;
+                deliver_later(done);
+                return io_status::completed;
+            }
+        }
+    }
     auto const status = begin();
     if (status == io_status::completed) {
         deliver_later(outcome_);

@@ -236,10 +236,10 @@ private:
         bool limited = false;  // by a deadline
         bool told = false;     // by a function, else a coroutine is resumed
 
-        /// Whether it is as `start_awaited` has it, without a deadline.
-        [[nodiscard]] bool plainly(action a, phase p) const noexcept {
+        /// Whether it is as `start_awaited` has it, or with a function that is told, without a deadline.
+        [[nodiscard]] bool plainly(action a, phase p, bool is_told = false) const noexcept {
             return std::bit_cast<std::uint32_t>(*this) ==
-                   std::bit_cast<std::uint32_t>(steering{.what = a, .now = p});
+                   std::bit_cast<std::uint32_t>(steering{.what = a, .now = p, .told = is_told});
         }
     };
 
