@@ -235,13 +235,13 @@ template <io_operation::action A>
 }
 
 bool io_operation::wait_again(std::coroutine_handle<> waiting, io_env const& env,
-                              stop_callback_link::function on_stop) noexcept {
+                              stop_callback_link::function when_stopped) noexcept {
     if (!env.stop.can_watch()) {
         return false;
     }
     waiting_ = waiting.address();
     env_ = &env;
-    env.stop.watch(*this, on_stop);
+    env.stop.watch(*this, when_stopped);
     return true;
 }
 
