@@ -8,10 +8,6 @@
 namespace plumb {
 namespace {
 
-constexpr bool is_seekable(handle_kind kind) noexcept {
-    return kind == handle_kind::file || kind == handle_kind::mapped_file;
-}
-
 template <class Buffers>
 io_result<Buffers> result_of(Buffers const& requested, platform::outcome moved) noexcept {
     if (moved < 0) {

@@ -60,12 +60,18 @@ seekable_handle::seekable_handle(handle_kind kind, native_handle native) noexcep
 
 template <class Buffers>
 bool seekable_handle::aligned(io_request<Buffers> const& request) const noexcept {
+    if (alignment_ == 1) {
+        return true;
+    }
     auto const fits = [this](std::uint64_t n) { return n % alignment_ == 0; };
     return (request.offset == io_request<Buffers>::no_offset || appends_ || fits(request.offset)) &&
            std::ranges::all_of(request.buffers, [&](auto const& b) {
                return fits(reinterpret_cast<std::uintptr_t>(b.data())) && fits(b.size());
            });
 }
+
+template bool seekable_handle::aligned(io_request<buffers> const&) const noexcept;
+template bool seekable_handle::aligned(io_request<const_buffers> const&) const noexcept;
 
 // A list that is longer than one call takes goes on in another, unless something else may be
 // appended in between.
@@ -78,7 +84,7 @@ io_result<Buffers> seekable_handle::transfer(io_request<Buffers> const& request,
     if (!limit.is_infinite()) {
         return std::errc::not_supported;
     }
-    if (alignment_ != 1 && !aligned(request)) {
+    if (!aligned(request)) {
         return error::misaligned;
     }
     auto const list = request.buffers.untrimmed();

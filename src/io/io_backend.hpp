@@ -11,6 +11,9 @@
 
 namespace plumb {
 
+class mapped_file_handle;
+class seekable_handle;
+
 /// What an `io_multiplexer` stands on: starts operations on registered handles and learns when they end.
 ///
 /// Called only by the thread that drives the multiplexer, except `wake`. Backends see an operation through the
@@ -24,7 +27,7 @@ public:
     /// Registers a handle: fills the slot. @return 0 or minus the error
     virtual outcome attach(handle& h) noexcept = 0;
 
-    /// Starts a read, write, accept or connect on a registered handle.
+    /// Starts an operation on a registered handle.
     /// @return its outcome where it completed at once, else minus EAGAIN: it is pending
     virtual outcome start(io_operation& op) noexcept = 0;
 
@@ -72,7 +75,7 @@ protected:
         return op.request_.write;
     }
     static bool never_waits(io_operation const& op) noexcept {
-        return op.state_.limited && op.limit_.is_zero();
+        return op.state_.limited && op.limit().is_zero();
     }
     static void set_block(io_operation& op, buffer block) noexcept { op.request_.read = block; }
     /// Of a connect, a send, or a receive.
@@ -111,6 +114,56 @@ protected:
     static inline outcome try_simple_read(io_operation& op, handle_slot& s) noexcept;
     inline void settle_awaited(io_operation& op, outcome o) noexcept;
 
+    // Operations on files. A handle may have any number in flight. Each is done in parts, since no call takes lists of
+    // every length, and since its beginning may be in memory while the rest is not; `outcome_` counts what they moved.
+
+    using stage = io_operation::stage;
+    static stage& stage_of(io_operation& op) noexcept { return op.stage_; }
+    static stage stage_of(io_operation const& op) noexcept { return op.stage_; }
+    static outcome outcome_of(io_operation const& op) noexcept { return op.outcome_; }
+    static void set_outcome(io_operation& op, outcome o) noexcept { op.outcome_ = o; }
+    static std::uint64_t& id_of(io_operation& op) noexcept { return op.id_; }
+    static extent_type offset_of(io_operation const& op) noexcept { return op.offset_; }
+    static barrier_kind kind_of_barrier(io_operation const& op) noexcept { return op.barrier_; }
+
+    /// Makes a slot one of a file.
+    static void set_file(handle_slot& s, handle& h) noexcept;
+    /// Does what can be done without waiting; the first step of each start on a file.
+    /// @return the outcome, else minus EAGAIN: unless it `never_waits` the parts are to be done
+    static outcome begin_on_file(io_operation& op) noexcept;
+    /// Does the next part, which blocks.
+    static outcome do_part(io_operation& op) noexcept;
+    /// Adds what came of a part. @return the outcome of the operation, else minus EAGAIN: there is another part
+    static outcome add_part(io_operation& op, outcome part) noexcept;
+
+    /// Operations on files, in the order in which they came.
+    class file_queue {
+    public:
+        [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+        [[nodiscard]] io_operation* first() const noexcept { return head_; }
+        static io_operation* after(io_operation const& op) noexcept { return op.queue_.next; }
+        void push(io_operation& op) noexcept {
+            op.queue_ = {tail_, nullptr};
+            (tail_ != nullptr ? tail_->queue_.next : head_) = &op;
+            tail_ = &op;
+        }
+        void erase(io_operation& op) noexcept {
+            auto const [previous, next] = op.queue_;
+            (previous != nullptr ? previous->queue_.next : head_) = next;
+            (next != nullptr ? next->queue_.previous : tail_) = previous;
+        }
+
+    private:
+        io_operation* head_ = nullptr;
+        io_operation* tail_ = nullptr;
+    };
+
+    /// Does i/o on files for a backend that can't wait for it.
+    class file_helpers;
+
+    /// Wakes the thread that drives. Any thread.
+    void call_driver() noexcept;
+
     /// A pending operation is over: delivers it.
     inline void settle(io_operation& op, outcome o) noexcept;
     /// A pending operation is over: queues it for delivery.
@@ -124,6 +177,9 @@ protected:
     static void forget(zero_copy_operation& op) noexcept { op.held_ = false; }
 
 private:
+    static outcome begin_read(io_operation& op, seekable_handle& file) noexcept;
+    static outcome begin_mapped_read(io_operation& op, mapped_file_handle& file) noexcept;
+
     io_multiplexer& owner_;
 };
 

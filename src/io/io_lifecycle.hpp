@@ -44,6 +44,8 @@ template <io_operation::action A>
         return done;
     } else if constexpr (A == action::read_pooled) {
         return try_pooled(op);
+    } else if constexpr (A == action::barrier) {
+        return 0;  // what has no place to store bytes keeps them in order
     } else {
         return backend_->otherwise(op);
     }
@@ -82,6 +84,9 @@ template <io_operation::action A>
 [[gnu::always_inline]] inline std::int64_t io_multiplexer::start_io(io_operation& op,
                                                                     handle_slot& s) noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
+    if constexpr (A == io_operation::action::barrier) {
+        return is_seekable(s.kind) ? backend_->start(op) : try_now<A>(op, s);
+    }
     bool const reading = A == io_operation::action::accept ? reads(op.state_.what) : reads(A);
     io_operation*& waiting = reading ? s.reader : s.writer;
     if (waiting != nullptr) [[unlikely]] {
@@ -117,6 +122,8 @@ inline std::int64_t io_multiplexer::start_io(io_operation& op) noexcept {
         return start_io<action::read_pooled>(op, *op.slot_);
     case action::write:
         return start_io<action::write>(op, *op.slot_);
+    case action::barrier:
+        return start_io<action::barrier>(op, *op.slot_);
     default:
         return start_io<action::accept>(op, *op.slot_);
     }
@@ -142,7 +149,7 @@ inline io_status io_multiplexer::begin(io_operation& op) noexcept {
 
 inline void io_multiplexer::disarm(io_operation& op) noexcept {
     if (op.state_.limited && op.queued()) {
-        (op.limit_.is_system() ? system_timers_ : steady_timers_).erase(op);
+        (op.limit().is_system() ? system_timers_ : steady_timers_).erase(op);
     }
 }
 

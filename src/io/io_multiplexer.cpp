@@ -206,13 +206,13 @@ std::int64_t io_multiplexer::try_pooled(io_operation& op) noexcept {
 }
 
 std::int64_t io_multiplexer::begin_limit(io_operation& op) noexcept {
-    auto const now = op.limit_.is_zero() ? 0 : clock_of(op);
-    auto const due = op.limit_.due_after(now);
+    auto const now = op.limit().is_zero() ? 0 : clock_of(op);
+    auto const due = op.limit().due_after(now);
     if (due > now) {
-        if (op.limit_.is_system() && clock_watch_ == no_native_handle) {
+        if (op.limit().is_system() && clock_watch_ == no_native_handle) {
             watch_clock();
         }
-        (op.limit_.is_system() ? system_timers_ : steady_timers_).insert(op, due);
+        (op.limit().is_system() ? system_timers_ : steady_timers_).insert(op, due);
         return platform::failed_with(std::errc::resource_unavailable_try_again);
     }
     if (op.state_.what == io_operation::action::wait) {
@@ -233,7 +233,7 @@ void io_multiplexer::watch_clock() noexcept {
 
 std::int64_t io_multiplexer::clock_of(io_operation const& op) noexcept {
     auto const& os = platform::os();
-    return op.limit_.is_system() ? os.system_now() : os.steady_now();
+    return op.limit().is_system() ? os.system_now() : os.steady_now();
 }
 
 void io_multiplexer::unqueue(io_operation& op) noexcept {
@@ -284,6 +284,8 @@ void io_backend::release(zero_copy_operation& op) noexcept {
     }
     owner_.enqueue(op);
 }
+
+void io_backend::call_driver() noexcept { owner_.call_driver(); }
 
 void io_multiplexer::end_early(io_operation& op, io_operation::ending why) noexcept {
     if (op.ending_ != io_operation::ending::natural) {

@@ -17,9 +17,12 @@ io_operation::io_operation(io_operation&& idle) noexcept
       target_(idle.target_),
       multiplexer_(idle.multiplexer_),
       request_(idle.request_),
-      state_(idle.state_) {
+      offset_(idle.offset_),
+      state_(idle.state_),
+      barrier_(idle.barrier_) {
     if (state_.limited) {
-        limit_ = idle.limit_;
+        limit_ns_ = idle.limit_ns_;
+        limit_kind_ = idle.limit_kind_;
         mark_unqueued();
     }
     require(!idle.started(),
@@ -78,10 +81,6 @@ bool io_operation::attach() noexcept {
     multiplexer_->check_driver();
     if (!target_->is_open()) {
         outcome_ = platform::failed_with(std::errc::bad_file_descriptor);
-    } else if (target_->kind() == handle_kind::file ||
-               target_->kind() == handle_kind::mapped_file) {
-        outcome_ =
-            platform::failed_with(std::errc::not_supported);  // so far only by blocking calls
     } else {
         outcome_ = multiplexer_->backend_->attach(*target_);
     }
@@ -204,8 +203,12 @@ io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env co
                 slot_ = s;
                 multiplexer_ = m;
                 ending_ = ending::natural;
-                outcome_ = m->backend_->start(*this);
-                return outcome_ == again ? pend(*multiplexer_, *env_) : complete_now(*multiplexer_);
+                auto const begun = m->backend_->start(*this);
+                if (begun == again) {
+                    return pend(*multiplexer_, *env_);
+                }
+                outcome_ = begun;
+                return complete_now(*multiplexer_);
             }
         }
     }
@@ -261,6 +264,9 @@ io_operation::start_awaited<io_operation::action::read_pooled>(std::coroutine_ha
 template io_status io_operation::start_awaited<io_operation::action::write>(std::coroutine_handle<>,
                                                                             io_env const&) noexcept;
 template io_status
+io_operation::start_awaited<io_operation::action::barrier>(std::coroutine_handle<>,
+                                                           io_env const&) noexcept;
+template io_status
 io_operation::start_awaited<io_operation::action::accept>(std::coroutine_handle<>,
                                                           io_env const&) noexcept;
 
@@ -276,7 +282,7 @@ io_status io_operation::poll_now() noexcept {
         }
         if (state_.limited && queued()) {
             auto const& os = platform::os();
-            if (due() <= (limit_.is_system() ? os.system_now() : os.steady_now())) {
+            if (due() <= (limit().is_system() ? os.system_now() : os.steady_now())) {
                 if (state_.what == action::wait) {
                     multiplexer_->settle(*this, 0);
                     return io_status::completed;

@@ -2,6 +2,7 @@
 #include "io/readiness_backend.hpp"
 
 #include "handle/blocking.hpp"
+#include "io/file_helpers.hpp"
 #include "io/io_lifecycle.hpp"
 #include "io/slot_table.hpp"
 
@@ -67,6 +68,7 @@ platform::outcome attempt(native_handle native, handle_kind kind, io_operation& 
     case io_operation::action::send:
         return os.send(native, fields::write_request(op), fields::address(op));
     case io_operation::action::wait:
+    case io_operation::action::barrier:
         break;
     }
     return platform::failed_with(std::errc::invalid_argument);
@@ -80,12 +82,15 @@ struct readiness_slot : handle_slot {
 
 class readiness_backend final : public io_backend {
     using table = slot_table<readiness_slot>;
+    static constexpr int most_at_once = 256;
 
 public:
     readiness_backend(io_multiplexer& m, native_handle poller, table& slots) noexcept
         : io_backend(m), poller_(poller), slots_(slots) {}
 
     ~readiness_backend() override {
+        slots_.for_each([this](readiness_slot& s) { cancel_on_file(s); });
+        files_.reset();
         slots_.for_each([this](readiness_slot& s) {
             cancel_all(s);
             s.multiplexer = nullptr;
@@ -101,6 +106,17 @@ public:
             return platform::failed_with(std::errc::not_enough_memory);
         }
         s->table = &functions;
+        if (is_seekable(h.kind())) {
+            if (files_ == nullptr) {
+                files_.reset(new (std::nothrow) file_helpers(*this));
+            }
+            if (files_ == nullptr) {
+                slots_.give_back(*s);
+                return platform::failed_with(std::errc::not_enough_memory);
+            }
+            set_file(*s, h);
+            return 0;
+        }
         s->native = native(h);
         s->kind = h.kind();
         if (s->kind == handle_kind::pipe && platform::os().set_blocking(s->native, false) >= 0) {
@@ -116,6 +132,10 @@ public:
 
     outcome start(io_operation& op) noexcept override {
         readiness_slot& s = slot_of(op);
+        if (is_seekable(s.kind)) {
+            auto const begun = begin_on_file(op);
+            return begun != again || never_waits(op) ? begun : files_->start(op);
+        }
         auto const added = platform::os().poller_add(poller_, s.native, table::key(s));
         if (added < 0) {
             return added;
@@ -137,6 +157,9 @@ public:
 
     outcome poll(io_operation& op) noexcept override {
         readiness_slot& s = slot_of(op);
+        if (is_seekable(s.kind)) {
+            return files_->poll(op);
+        }
         auto const done = try_now(op);
         if (done != again) {
             forget(s, op);
@@ -146,34 +169,20 @@ public:
 
     outcome cancel(io_operation& op) noexcept override {
         readiness_slot& s = slot_of(op);
+        if (is_seekable(s.kind)) {
+            return files_->cancel(op);
+        }
         forget(s, op);
         return platform::failed_with(std::errc::operation_canceled);
     }
 
-    outcome await_end(io_operation&) noexcept override {
-        return platform::failed_with(std::errc::operation_canceled);
-    }
+    outcome await_end(io_operation& op) noexcept override { return files_->await(op); }
 
     outcome reap(std::int64_t timeout, int max_items) noexcept override {
-        std::array<platform::poll_event, 256> events;
-        bool const bounded = max_items >= 0;
-        auto const room =
-            bounded ? std::min(events.size(), static_cast<std::size_t>(max_items)) : events.size();
-        auto count = platform::os().poller_wait(poller_, events.data(), room, timeout);
-        if (count == 1 && room == 1 && events[0].key() == platform::no_key) {
-            // The one place was taken by what only ends the wait.
-            count = platform::os().poller_wait(poller_, events.data(), room, 0);
+        if (files_ == nullptr) [[likely]] {
+            return reap_ready(timeout, max_items);
         }
-        if (count < 0) {
-            return count;
-        }
-        // Each event can end two operations; beyond the bound the second is queued.
-        int const before = (bounded ? max_items : INT_MAX) - static_cast<int>(count);
-        int const outer = std::exchange(spare_, before);
-        for (auto const& event : std::span(events.data(), static_cast<std::size_t>(count))) {
-            handle_event(event);
-        }
-        return count + before - std::exchange(spare_, outer);
+        return reap_all(timeout, max_items);
     }
 
     void end_waits_by(native_handle watch) noexcept override {
@@ -203,6 +212,68 @@ private:
 
     static void forget(readiness_slot& s, io_operation& op) noexcept {
         (reads(what(op)) ? s.reader : s.writer) = nullptr;
+    }
+
+    /// Also settles what is over on files. Where the number is bounded they take turns at being first.
+    outcome reap_all(std::int64_t timeout, int max_items) noexcept {
+        int const first = max_items >= 0 && files_last_ ? 0 : settle_files(max_items);
+        files_last_ = !files_last_;
+        if (first == max_items) {
+            return first;
+        }
+        auto const ready = reap_ready(files_->any_over() || first != 0 ? 0 : timeout,
+                                      max_items < 0 ? -1 : max_items - first);
+        if (ready < 0) {
+            return first != 0 ? first : ready;
+        }
+        int const count = first + static_cast<int>(ready);
+        return count + settle_files(max_items < 0 ? -1 : max_items - count);
+    }
+
+    /// @return how many, at most `max_items`; what is over meanwhile may wait for the next turn
+    int settle_files(int max_items) noexcept {
+        int count = 0;
+        while (count != max_items && count != most_at_once && files_->any_over()) {
+            io_operation* const op = files_->take_over_one();
+            if (op == nullptr) {
+                break;
+            }
+            ++count;
+            settle(*op, outcome_of(*op));
+        }
+        return count;
+    }
+
+    void cancel_on_file(readiness_slot const& s) noexcept {
+        while (s.in_flight != 0) {
+            io_operation* const op = files_->withdraw(s);
+            if (op == nullptr) {
+                break;
+            }
+            settle_later(*op, outcome_of(*op));
+        }
+    }
+
+    outcome reap_ready(std::int64_t timeout, int max_items) noexcept {
+        std::array<platform::poll_event, most_at_once> events;
+        bool const bounded = max_items >= 0;
+        auto const room =
+            bounded ? std::min(events.size(), static_cast<std::size_t>(max_items)) : events.size();
+        auto count = platform::os().poller_wait(poller_, events.data(), room, timeout);
+        if (count == 1 && room == 1 && events[0].key() == platform::no_key) {
+            // The one place was taken by what only ends the wait.
+            count = platform::os().poller_wait(poller_, events.data(), room, 0);
+        }
+        if (count < 0) {
+            return count;
+        }
+        // Each event can end two operations; beyond the bound the second is queued.
+        int const before = (bounded ? max_items : INT_MAX) - static_cast<int>(count);
+        int const outer = std::exchange(spare_, before);
+        for (auto const& event : std::span(events.data(), static_cast<std::size_t>(count))) {
+            handle_event(event);
+        }
+        return count + before - std::exchange(spare_, outer);
     }
 
     void handle_event(platform::poll_event const& event) noexcept {
@@ -271,6 +342,10 @@ private:
         auto& s = static_cast<readiness_slot&>(h);
         if (s.multiplexer != nullptr) {
             auto& self = static_cast<readiness_backend&>(backend_of(*s.multiplexer));
+            if (s.in_flight != 0) {
+                self.check_driver();
+                self.cancel_on_file(s);
+            }
             if (s.reader != nullptr || s.writer != nullptr) {
                 self.check_driver();
                 self.cancel_all(s);
@@ -284,7 +359,7 @@ private:
 
     static result<void> quiet(handle_slot& h) noexcept {
         auto const& s = static_cast<readiness_slot&>(h);
-        if (s.reader != nullptr || s.writer != nullptr) {
+        if (s.reader != nullptr || s.writer != nullptr || s.in_flight != 0) {
             return make_error_code(error::busy);
         }
         return {};
@@ -298,6 +373,8 @@ private:
     table& slots_;
     // How many more operations than there are events left may be settled this turn.
     int spare_ = 0;
+    file_helpers::owner files_;  // once a file is registered
+    bool files_last_ = false;
 };
 
 }  // namespace

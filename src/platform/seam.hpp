@@ -4,6 +4,7 @@
 #include <plumb/base/buffer.hpp>
 #include <plumb/base/buffers.hpp>
 #include <plumb/base/deadline.hpp>
+#include <plumb/base/error.hpp>
 #include <plumb/base/io_request.hpp>
 #include <plumb/handle/barrier_kind.hpp>
 #include <plumb/handle/endpoint.hpp>
@@ -19,14 +20,24 @@
 // that tests can fail any call and a simulated system can stand in for the real one.
 namespace plumb::platform {
 
-/// A call's value when it is not negative, else minus the `std::errc` that it failed with.
+/// A call's value when it is not negative, else minus the `std::errc` that it failed with; or what plumb itself says,
+/// below all of those.
 using outcome = std::int64_t;
+
+inline constexpr outcome above_own_errors = -0x10000;
 
 [[nodiscard]] constexpr outcome failed_with(std::errc e) noexcept {
     return -static_cast<outcome>(e);
 }
 
+[[nodiscard]] constexpr outcome failed_with(error e) noexcept {
+    return above_own_errors - static_cast<outcome>(e);
+}
+
 [[nodiscard]] inline std::error_code error_of(outcome o) noexcept {
+    if (o < above_own_errors) {
+        return static_cast<error>(above_own_errors - o);
+    }
     return {static_cast<int>(-o), std::system_category()};
 }
 
@@ -250,6 +261,10 @@ struct seam {
     /// Offset `no_offset` is the position of the open file.
     outcome (*read_at)(native_handle, buffer const*, std::size_t count,
                        extent_type offset) noexcept;
+    /// The same of what is in memory, without waiting: minus EAGAIN where the first byte isn't, EOPNOTSUPP where that
+    /// can't be known.
+    outcome (*try_read_at)(native_handle, buffer const*, std::size_t count,
+                           extent_type offset) noexcept;
     outcome (*write_at)(native_handle, const_buffer const*, std::size_t count,
                         extent_type offset) noexcept;
     /// @param bytes  0 for all from `offset` on
@@ -276,6 +291,8 @@ struct seam {
     void (*join_thread)(thread_start&) noexcept;
     /// How many threads can run at once; at least 1.
     int (*processor_count)() noexcept;
+    /// A number that a process and those that it forks don't share.
+    std::int64_t (*process)() noexcept;
 };
 
 /// The real system of this platform.

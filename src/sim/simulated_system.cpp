@@ -465,6 +465,7 @@ struct simulated_system::calls {
     }
     static void join_thread(platform::thread_start&) noexcept {}
     static int processor_count() noexcept { return 1; }
+    static std::int64_t process() noexcept { return 1; }
 
     static constexpr platform::seam seam{
         .simulated = true,
@@ -514,6 +515,7 @@ struct simulated_system::calls {
         .copy_range = unsupported,
         .lock_range = unsupported,
         .read_at = unsupported,
+        .try_read_at = unsupported,
         .write_at = unsupported,
         .sync_file = unsupported,
         .map_file = unsupported,
@@ -524,6 +526,7 @@ struct simulated_system::calls {
         .start_thread = start_thread,
         .join_thread = join_thread,
         .processor_count = processor_count,
+        .process = process,
     };
 };
 

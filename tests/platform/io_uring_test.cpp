@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/io_uring_backend.hpp"
 
+#include <plumb/handle/file_handle.hpp>
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/async_read_pooled.hpp>
 #include <plumb/io/async_wait.hpp>
@@ -561,6 +562,129 @@ TEST_F(io_uring_test, waits_for_descriptors_that_do_not_block) {
         ASSERT_TRUE(drive_until([&] { return told.done() && written.done(); }));
         EXPECT_EQ(told.value->bytes_transferred(), 5U);
     }
+}
+
+// A pipe that is opened as a file makes the kernel wait for as long as the test wants.
+class io_uring_file_test : public io_uring_test {
+protected:
+    pipe_handle::ends pipe = pipe_handle::anonymous_pipe().value();
+    file_handle file = file_handle::adopt(pipe.reader.release().value());
+    record_of<async_read> read;
+    io_operation_connection<async_read, recorder<io_result<buffers>>> reading =
+        connect(async_read(file, buffer(memory)), recorder(read));
+
+    void SetUp() override {
+        io_uring_test::SetUp();
+        if (!IsSkipped()) {
+            file.set_multiplexer(*multiplexer);
+            ASSERT_EQ(reading.start(), io_status::pending);
+            ASSERT_EQ(multiplexer->complete_io().value(), -1);
+        }
+    }
+    void TearDown() override {
+        (void)file.close();
+        if (multiplexer != nullptr && reading.started() && !reading.completed()) {
+            EXPECT_TRUE(multiplexer->try_run_for(patience));
+        }
+    }
+};
+
+TEST_F(io_uring_file_test, a_cancelled_operation_on_a_file_ends_when_the_kernel_says_so) {
+    reading.cancel();
+    EXPECT_TRUE(read.untold());
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    EXPECT_EQ(read.value->error(), std::errc::operation_canceled);
+}
+
+TEST_F(io_uring_file_test, a_closed_file_ends_what_waits) {
+    ASSERT_TRUE(file.close());
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    EXPECT_EQ(read.value->error(), std::errc::operation_canceled);
+}
+
+TEST_F(io_uring_file_test, a_result_that_comes_before_the_cancel_is_told) {
+    ASSERT_TRUE(pipe.writer.write(const_buffer("abc", 3), patience));
+    reading.cancel();
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    if (*read.value) {
+        EXPECT_EQ(text_of(*read.value), "abc");
+    } else {
+        EXPECT_EQ(read.value->error(), std::errc::operation_canceled);
+        reading.reset();
+        (void)reading.start();
+        EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    }
+}
+
+TEST_F(io_uring_file_test, more_than_the_kernel_is_given_waits_and_is_cancelled_at_once) {
+    std::deque<std::array<std::byte, 8>> room(400);
+    std::deque<record_of<async_read>> told(400);
+    std::deque<io_operation_connection<async_read, recorder<io_result<buffers>>>> reads;
+    for (std::size_t i = 0; i < 400; ++i) {
+        reads.push_back(connect(async_read(file, buffer(room[i])), recorder(told[i])));
+        ASSERT_EQ(reads.back().start(), io_status::pending);
+    }
+    reads.back().cancel();
+    EXPECT_EQ(multiplexer->complete_io().value(), 1);
+    EXPECT_TRUE(told.back().done());
+    // A place that becomes free is taken by one that waits.
+    for (std::size_t i = 0; i < 10; ++i) {
+        reads[i].cancel();
+    }
+    for (int n = 0; n < 10;) {
+        n += multiplexer->try_run_for(patience).value();
+    }
+    ASSERT_TRUE(file.close());
+    for (auto const& t : told) {
+        while (!t.done()) {
+            ASSERT_GT(multiplexer->try_run_for(patience).value(), 0);
+        }
+        EXPECT_EQ(t.value->error(), std::errc::operation_canceled);
+    }
+}
+
+TEST_F(io_uring_file_test, a_deadline_ends_what_waits) {
+    file_handle another = file_handle::adopt(::dup(static_cast<int>(file.native())));
+    another.set_multiplexer(*multiplexer);
+    record_of<async_read> limited;
+    auto operation = connect(async_read(another, buffer(memory), 5ms), recorder(limited));
+    ASSERT_EQ(operation.start(), io_status::pending);
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    EXPECT_EQ(limited.value->error(), std::errc::timed_out);
+}
+
+TEST_F(io_uring_file_test, another_thread_is_told_that_it_can_not_take_over_meanwhile) {
+    std::thread([this] {
+        EXPECT_EQ(multiplexer->complete_io().error(), std::errc::device_or_resource_busy);
+    }).join();
+    ASSERT_TRUE(pipe.writer.write(const_buffer("abc", 3), patience));
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    EXPECT_EQ(text_of(*read.value), "abc");
+    // But when nothing is in flight it can.
+    reading.reset();
+    std::thread([this] {
+        EXPECT_EQ(multiplexer->complete_io().value(), 0);
+        ASSERT_EQ(reading.start(), io_status::pending);
+        ASSERT_TRUE(pipe.writer.write(const_buffer("de", 2), patience));
+        EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    }).join();
+    EXPECT_EQ(text_of(*read.value), "de");
+    EXPECT_EQ(multiplexer->complete_io().value(), 0);
+}
+
+TEST_F(io_uring_file_test, what_was_only_prepared_moves_to_the_ring_of_another_thread) {
+    ASSERT_TRUE(pipe.writer.write(const_buffer("abc", 3), patience));
+    EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    reading.reset();
+    read = {};
+    ASSERT_EQ(reading.start(), io_status::pending);
+    std::thread([this] {
+        EXPECT_EQ(multiplexer->complete_io().value(), -1);
+        ASSERT_TRUE(pipe.writer.write(const_buffer("de", 2), patience));
+        EXPECT_EQ(multiplexer->try_run_for(patience).value(), 1);
+    }).join();
+    EXPECT_EQ(text_of(*read.value), "de");
+    EXPECT_EQ(multiplexer->complete_io().value(), 0);
 }
 
 }  // namespace

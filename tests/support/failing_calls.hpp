@@ -3,6 +3,7 @@
 
 #include "platform/seam.hpp"
 
+#include <atomic>
 #include <system_error>
 
 namespace plumb::test {
@@ -24,8 +25,8 @@ public:
         wrap<&seam::kind_of, &seam::is_blocking, &seam::make_pipe, &seam::open_file,
              &seam::reopen_file, &seam::duplicate, &seam::rename, &seam::unlink,
              &seam::describe_file, &seam::file_size, &seam::resize_file, &seam::deallocate,
-             &seam::copy_range, &seam::lock_range, &seam::read_at, &seam::write_at,
-             &seam::sync_file, &seam::map_file, &seam::remap_file>();
+             &seam::copy_range, &seam::lock_range, &seam::read_at, &seam::try_read_at,
+             &seam::write_at, &seam::sync_file, &seam::map_file, &seam::remap_file>();
         table_.close = [](native_handle h) noexcept {
             auto const done = inner_.close(h);
             return --left_ == 0 ? platform::failed_with(std::errc::io_error) : done;
@@ -49,7 +50,7 @@ private:
     }
 
     static inline platform::seam inner_{};
-    static inline int left_ = 0;
+    static inline std::atomic<int> left_ = 0;  // helper threads call, too
 
     platform::seam table_;
     platform::seam const* before_ = nullptr;

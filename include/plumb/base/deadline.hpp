@@ -40,6 +40,11 @@ public:
         std::chrono::time_point<std::chrono::system_clock, Duration> const& until) noexcept
         : deadline(kind_type::system, nanoseconds_of(until.time_since_epoch())) {}
 
+    /// The one whose `kind()` and `nanoseconds()` are these.
+    [[nodiscard]] static constexpr deadline of(kind_type kind, std::int64_t ns) noexcept {
+        return {kind, ns};
+    }
+
     [[nodiscard]] constexpr kind_type kind() const noexcept { return kind_; }
     [[nodiscard]] constexpr bool is_infinite() const noexcept {
         return kind_ == kind_type::infinite;

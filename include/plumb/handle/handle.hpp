@@ -34,8 +34,13 @@ struct handle_slot {
     /// For what the system may be asked directly: what it is ready for, as far as is known.
     std::uint32_t ready = 0;
     handle_kind kind{};
+    /// Of a file: how many reads go by that are not tried from memory first, and how many after the next miss.
+    std::uint8_t misses = 0;
+    std::uint8_t misses_next = 0;
     /// For what an operation that isn't ready only has to wait here; else the multiplexer is asked to start it.
     std::uint32_t watched = 0;
+    /// Of a file, which has no waiting reader or writer: how many operations are in flight.
+    std::uint32_t in_flight = 0;
 
     [[nodiscard]] bool only_waits(std::uint32_t what) const noexcept {
         return (ready & what) == 0 && (watched & what) != 0;

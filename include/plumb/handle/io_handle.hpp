@@ -12,6 +12,7 @@
 
 namespace plumb {
 
+class async_barrier;
 class async_read;
 class async_write;
 template <class Sender>
@@ -34,7 +35,8 @@ public:
     /// @param request  where to put the bytes; pipes and sockets ignore the offset, see `seekable_handle` for files
     /// @param limit    relative (ns, steady) or absolute; zero never waits
     /// @return the buffers filled; 0 bytes at the end of the stream, and at once for an empty request
-    /// Errors: timed_out, what read(2) gives; not_supported for files with a deadline. Allocates: never.
+    /// Errors: timed_out, what read(2) gives; not_supported for files with a deadline, which only asynchronous forms
+    /// keep. Allocates: never.
     io_result<buffers> read(io_request<buffers> request, deadline limit = {}) noexcept;
 
     /// Writes at least one byte, or fails at the deadline. As `read`. Never raises SIGPIPE.
@@ -105,6 +107,10 @@ public:
     /// `co_await h.co_write(request)` gives what `write` returns. Defined in <plumb/io/async_write.hpp>.
     io_awaitable<async_write> co_write(io_request<const_buffers> request,
                                        deadline limit = {}) noexcept;
+    /// `co_await h.co_barrier()` gives what `barrier` returns. Defined in <plumb/io/async_barrier.hpp>.
+    io_awaitable<async_barrier> co_barrier(io_request<const_buffers> request = {},
+                                           barrier_kind kind = barrier_kind::wait_data_only,
+                                           deadline limit = {}) noexcept;
 
 protected:
     using handle::handle;

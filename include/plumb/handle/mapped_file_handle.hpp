@@ -18,7 +18,7 @@ namespace plumb {
 /// Writes are system calls, which reads see at once, so that a full disk is an error and no signal.
 /// A read needs an offset; without one it is invalid_argument. Beyond the end of a file that was longer before, and
 /// was not cut off by this handle, it fails with `file_shrank`.
-/// Otherwise as `seekable_handle`. Source: P1031 mapped_file_handle.
+/// Otherwise as `seekable_handle`; an asynchronous read is over at once. Source: P1031 mapped_file_handle.
 class mapped_file_handle : public seekable_handle {
 public:
     /// A closed handle.
@@ -71,6 +71,7 @@ public:
 
 private:
     friend class io_handle;
+    friend class io_backend;
     explicit mapped_file_handle(native_handle native) noexcept
         : seekable_handle(handle_kind::mapped_file, native) {}
     static result<mapped_file_handle> make(result<native_handle> native,

@@ -30,4 +30,9 @@ enum class handle_kind : std::uint8_t {
     mapped_file
 };
 
+/// Whether it has bytes at positions, and is always ready.
+[[nodiscard]] constexpr bool is_seekable(handle_kind kind) noexcept {
+    return kind == handle_kind::file || kind == handle_kind::mapped_file;
+}
+
 }  // namespace plumb

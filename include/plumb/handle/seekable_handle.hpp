@@ -17,6 +17,10 @@ namespace plumb {
 /// 0 bytes. In mode `append` a write goes to the end of the file whatever its offset, and what one call writes, of a
 /// list at most 1024 buffers, stays together.
 /// Blocking i/o on files can't be interrupted: with a deadline, also one of zero, it is not_supported.
+/// Asynchronous i/o takes the same requests and gives the same results; any number may be in flight, in no order among
+/// themselves. What is in memory is read at once. A cancel or a deadline ends what waits for its turn; what the system
+/// already does goes on to its result where the system can't stop it. A deadline of zero reads what is in memory, and is
+/// not_supported otherwise.
 /// Threads: any number at a time, but for requests without an offset. Source: P1031 file_handle.
 class seekable_handle : public io_handle {
 public:
@@ -104,6 +108,7 @@ protected:
 
 private:
     friend class io_handle;
+    friend class io_backend;
     io_result<buffers> read_at(io_request<buffers> request, deadline limit) noexcept;
     io_result<const_buffers> write_at(io_request<const_buffers> request, deadline limit) noexcept;
     io_result<const_buffers> store(io_request<const_buffers> request, barrier_kind kind,

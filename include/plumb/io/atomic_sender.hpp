@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plumb/io/async_accept.hpp>
+#include <plumb/io/async_barrier.hpp>
 #include <plumb/io/async_connect.hpp>
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/async_receive.hpp>
@@ -60,6 +61,7 @@ public:
     };
 };
 
+using atomic_async_barrier = atomic_sender<async_barrier>;
 using atomic_async_read = atomic_sender<async_read>;
 using atomic_async_write = atomic_sender<async_write>;
 using atomic_async_accept = atomic_sender<async_accept>;

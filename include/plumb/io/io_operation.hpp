@@ -8,6 +8,7 @@
 #include <plumb/exec/io_env.hpp>
 #include <plumb/exec/pooled_buffer.hpp>
 #include <plumb/exec/stop_token.hpp>
+#include <plumb/handle/barrier_kind.hpp>
 #include <plumb/handle/endpoint.hpp>
 #include <plumb/handle/handle.hpp>
 #include <plumb/io/io_status.hpp>
@@ -47,7 +48,8 @@ public:
         connect,
         receive,
         send,
-        wait
+        wait,
+        barrier
     };
 
     /// Moves an idle operation.
@@ -70,6 +72,11 @@ protected:
     /// Where an operation has more than a request.
     void choose_buffers(buffers const& list) noexcept { request_.read = list; }
     void choose_buffers(const_buffers const& list) noexcept { request_.write = list; }
+    void choose_barrier(io_request<const_buffers> const& request, barrier_kind kind) noexcept {
+        request_.write = request.buffers;
+        offset_ = request.offset;
+        barrier_ = kind;
+    }
     void choose_multiplexer(io_multiplexer& m) noexcept { multiplexer_ = &m; }
 
     void choose_capacity(std::size_t most) noexcept { request_.read = buffer(nullptr, most); }
@@ -98,7 +105,8 @@ protected:
             deliver_ = deliver;
         }
         if (state_.limited) {
-            limit_ = limit;
+            limit_ns_ = limit.nanoseconds();
+            limit_kind_ = limit.kind();
             mark_unqueued();
         }
     }
@@ -106,11 +114,13 @@ protected:
                  deliver_function deliver) noexcept
         : io_operation(action::read, &target, limit, deliver) {
         request_.read = request.buffers.untrimmed();
+        offset_ = request.offset;
     }
     io_operation(handle& target, io_request<const_buffers> const& request, deadline limit,
                  deliver_function deliver) noexcept
         : io_operation(action::write, &target, limit, deliver) {
         request_.write = request.buffers.untrimmed();
+        offset_ = request.offset;
     }
     ~io_operation() { end(); }
 
@@ -194,6 +204,8 @@ private:
     friend operation_relay;
     enum class phase : std::uint8_t { idle, pending, queued, done };
     enum class ending : std::uint8_t { natural, canceled, timed_out };
+    /// Where an operation on a file is: with nobody, in a queue, being done, over and not yet settled.
+    enum class stage : std::uint8_t { none, queued, running, over };
 
     /// Where it will be started.
     [[nodiscard]] io_multiplexer& chosen_multiplexer() const noexcept;
@@ -218,6 +230,8 @@ private:
         return request.first(n);
     }
     static void on_stop(stop_callback_link&) noexcept;
+
+    [[nodiscard]] deadline limit() const noexcept { return deadline::of(limit_kind_, limit_ns_); }
 
     struct queue_links {
         io_operation* previous;
@@ -248,15 +262,21 @@ private:
     handle_slot* slot_;  // once started
     io_multiplexer* multiplexer_;  // once started; before that where there is no target
     request_list request_;
-    std::int64_t outcome_;  // valid once queued or done
-    union {                 // if limited
-        deadline limit_;
+    extent_type offset_;  // of a read, a write or a barrier
+    std::int64_t
+        outcome_;  // valid once queued or done; of a file, while pending, how much was moved so far
+    std::int64_t limit_ns_;  // if limited; so its kind
+    union {
+        queue_links queue_;  // while queued; on a file also while pending
+        std::uint64_t id_;   // instead, where the backend names it by a number
     };
-    queue_links queue_;  // while queued
-    void* waiting_;      // the coroutine, if one waits, once started; so its environment
+    void* waiting_;  // the coroutine, if one waits, once started; so its environment
     io_env const* env_;
     steering state_;
     ending ending_;  // once it waits
+    deadline::kind_type limit_kind_;
+    barrier_kind barrier_;
+    stage stage_;  // on a file, once started
 };
 
 extern template io_status
@@ -268,6 +288,9 @@ io_operation::start_awaited<io_operation::action::read_pooled>(std::coroutine_ha
 extern template io_status
 io_operation::start_awaited<io_operation::action::write>(std::coroutine_handle<>,
                                                          io_env const&) noexcept;
+extern template io_status
+io_operation::start_awaited<io_operation::action::barrier>(std::coroutine_handle<>,
+                                                           io_env const&) noexcept;
 extern template io_status
 io_operation::start_awaited<io_operation::action::accept>(std::coroutine_handle<>,
                                                           io_env const&) noexcept;

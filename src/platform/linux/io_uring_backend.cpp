@@ -5,7 +5,9 @@
 
 #include "io/io_lifecycle.hpp"
 #include "io/readiness_backend.hpp"
+#include "io/rest_of.hpp"
 #include "io/slot_table.hpp"
+#include "platform/linux/file_requests.hpp"
 #include "platform/linux/held_writes.hpp"
 #include "platform/linux/receive_buffers.hpp"
 #include "platform/linux/ring.hpp"
@@ -20,6 +22,7 @@
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -32,6 +35,9 @@
 // them to the kernel and waits, in one call. Bytes that were received without a read that waits are
 // parked in the slot; where there are any, or the kernel may still receive more, nothing reads the
 // descriptor directly, so that the bytes keep their order.
+//
+// Operations on files are no direction's: any number of one handle's are in flight, each as a
+// file_request, and what finds none free waits in `files_waiting_`.
 namespace plumb::platform {
 namespace {
 
@@ -152,6 +158,27 @@ private:
     outcome start_otherwise(ring_slot& s, io_operation& op) noexcept;
     void stop_receiving(ring_slot& s) noexcept;
 
+    outcome start_on_file(io_operation& op) noexcept;
+    outcome issue_on_file(io_operation& op, file_request& r) noexcept;
+    void prepare_part(io_uring_sqe& entry, io_operation& op) noexcept;
+    void on_file_part(file_request& r, outcome part) noexcept;
+    void on_file_over(file_request& r, outcome o) noexcept;
+    outcome cancel_on_file(io_operation& op) noexcept;
+    void cancel_request(file_request& r) noexcept;
+    void leave_file(io_operation& op) noexcept;
+    void start_waiting() noexcept;
+    void close_file(ring_slot& s) noexcept;
+    [[nodiscard]] bool forked() const noexcept { return ::getpid() != process_; }
+    template <class F>
+    void for_each_file_request(F visit) noexcept {
+        if (files_ != nullptr) {
+            files_->for_each(visit);
+        }
+    }
+    [[nodiscard]] std::size_t file_requests_in_use() const noexcept {
+        return files_ != nullptr ? files_->in_use() : 0;
+    }
+
     void close(ring_slot& s) noexcept;
     static void detach(handle_slot& h) noexcept;
     static result<void> quiet(handle_slot& h) noexcept;
@@ -163,6 +190,7 @@ private:
     receive_buffers received_;
     held_writes held_;
     int wake_;
+    pid_t const process_ = ::getpid();
     native_handle clock_watch_ = no_native_handle;
     table& slots_;
     std::uint64_t driver_ = 0;  // the thread that enters the ring; 0 before any has
@@ -173,8 +201,10 @@ private:
     outcome watched_outcome_ = 0;
     bool wake_armed_ = false;
     bool ending_ = false;
-    bool moving_ = false;                  // to another ring, which is not there yet
-    std::unique_ptr<message[]> messages_;  // of entries until they are submitted
+    bool moving_ = false;                   // to another ring, which is not there yet
+    std::unique_ptr<message[]> messages_;   // of entries until they are submitted
+    std::unique_ptr<file_requests> files_;  // once a file is registered
+    file_queue files_waiting_;              // for a request
 };
 
 // The ring and its thread.
@@ -213,6 +243,13 @@ outcome io_uring_backend::take_over() noexcept {
         return failed_with(
             std::errc::device_or_resource_busy);  // the new one would not hear of their release
     }
+    // But on files the kernel works by itself, and tells only the thread that was first.
+    auto const on_file = [](auto const& entry) {
+        return request_of(entry.user_data) == request::file;
+    };
+    if (ring_.count_untaken(on_file) + ring_.count_over(on_file) != file_requests_in_use()) {
+        return failed_with(std::errc::device_or_resource_busy);
+    }
     ring fresh;
     if (outcome const opened = fresh.open(true); opened < 0) {
         return opened;
@@ -237,10 +274,19 @@ outcome io_uring_backend::take_over() noexcept {
                 go_on(s, reading);
             }
         }
-        if (s.closed) {
+        if (s.closed && s.in_flight == 0) {
             slots_.give_back(s);
         }
     });
+    for_each_file_request([this](file_request& r) {
+        bool const cancelled =
+            std::exchange(r.cancelling, false) || static_cast<ring_slot&>(*slot(*r.op)).over;
+        if (outcome const issued = cancelled ? canceled : issue_on_file(*r.op, r);
+            issued != again) {
+            on_file_over(r, issued);
+        }
+    });
+    start_waiting();
     queueing_ = queueing_before;
     return 0;
 }
@@ -248,10 +294,17 @@ outcome io_uring_backend::take_over() noexcept {
 io_uring_backend::~io_uring_backend() {
     ending_ = true;
     // A ring for one thread that is gone moves no bytes any more.
-    if (driver_ == this_thread_number() || (driver_ != 0 && !ring_.exclusive())) {
+    while (io_operation* const op = files_waiting_.first()) {
+        files_waiting_.erase(*op);
+        leave_file(*op);
+        settle_later(*op, canceled);
+    }
+    bool const enters = driver_ == this_thread_number() || (driver_ != 0 && !ring_.exclusive());
+    if (enters && !forked()) {
         bool wake_cancelled = false;
         for (;;) {
-            bool left = wake_armed_;
+            bool left = wake_armed_ || file_requests_in_use() != 0;
+            for_each_file_request([this](file_request& r) { cancel_request(r); });
             slots_.for_each([&](ring_slot& s) {
                 s.over = true;
                 for (direction* const d : {&s.in, &s.out}) {
@@ -268,6 +321,16 @@ io_uring_backend::~io_uring_backend() {
     }
     process_queueing();
     held_.for_each_held([](zero_copy_operation& op) { forget(op); });
+    require(
+        file_requests_in_use() == 0 || driver_ == 0 || enters,
+        "an i/o multiplexer was destroyed with operations on files in flight, on another thread "
+        "than the one that drove it");
+    for_each_file_request([this](file_request& r) {
+        io_operation& op = *r.op;
+        files_->give_back(r);
+        leave_file(op);
+        settle_later(op, canceled);
+    });
     slots_.for_each([this](ring_slot& s) {
         for (bool const reading : {true, false}) {
             if (io_operation* const op = std::exchange(s.waiting(reading), nullptr)) {
@@ -448,6 +511,7 @@ bool io_uring_backend::done_by_ring(ring_slot const& s, io_operation& op) noexce
     case action::accept:
     case action::connect:
     case action::wait:
+    case action::barrier:
         break;
     }
     return false;
@@ -582,6 +646,9 @@ void io_uring_backend::on_other_completion(completion c) noexcept {
         finish(s, true, end_of_read(*s.reader, c.result));
         break;
     }
+    case request::file:
+        on_file_part(files_->at(c.user_data), c.result);
+        break;
     case request::poll_in:
         on_polled(slots_.at(c.user_data), true, c.result);
         break;
@@ -972,6 +1039,15 @@ outcome io_uring_backend::attach(handle& h) noexcept {
         return failed_with(std::errc::not_enough_memory);
     }
     s->table = &functions;
+    if (is_seekable(h.kind())) {
+        files_ = files_ != nullptr ? std::move(files_) : file_requests::make();
+        if (files_ == nullptr) {
+            slots_.give_back(*s);
+            return failed_with(std::errc::not_enough_memory);
+        }
+        set_file(*s, h);
+        return 0;
+    }
     s->native = native(h);
     s->kind = h.kind();
     s->key = table::key(*s);
@@ -998,6 +1074,9 @@ outcome io_uring_backend::start(io_operation& op) noexcept {
 }
 
 outcome io_uring_backend::start_otherwise(ring_slot& s, io_operation& op) noexcept {
+    if (is_seekable(s.kind)) {
+        return start_on_file(op);
+    }
     bool const reading = reads(what(op));
     if (reading && s.has_parked()) {
         return take_parked(
@@ -1037,6 +1116,9 @@ outcome io_uring_backend::otherwise(io_operation& op) noexcept {
 
 outcome io_uring_backend::cancel(io_operation& op) noexcept {
     ring_slot& s = slot_of(op);
+    if (is_seekable(s.kind)) {
+        return cancel_on_file(op);
+    }
     bool const reading = reads(what(op));
     io_operation*& waiting = s.waiting(reading);
     if (waiting != &op) {
@@ -1073,10 +1155,16 @@ outcome io_uring_backend::poll(io_operation& op) noexcept {
 
 outcome io_uring_backend::await_end(io_operation& op) noexcept {
     ring_slot& s = slot_of(op);
-    direction& d = s.side(reads(what(op)));
+    if (forked()) {
+        return canceled;
+    }
     watched_ = &op;
     while (watched_ != nullptr) {
-        cancel_request(s, d);
+        if (is_seekable(s.kind)) {
+            (void)cancel_on_file(op);
+        } else {
+            cancel_request(s, s.side(reads(what(op))));
+        }
         pull(1);
     }
     return watched_outcome_;
@@ -1109,11 +1197,170 @@ outcome io_uring_backend::reap(std::int64_t timeout, int max_items) noexcept {
     return std::exchange(settled_, settled_around);
 }
 
+// Files.
+
+outcome io_uring_backend::start_on_file(io_operation& op) noexcept {
+    outcome const begun = begin_on_file(op);
+    if (begun != again || never_waits(op)) {
+        return begun;
+    }
+    if (driver_ != this_thread_number() && driver_ != 0 && ring_.exclusive()) [[unlikely]] {
+        // Before there is a request that couldn't move.
+        if (outcome const entered = enter(0, 0); entered < 0) {
+            return entered != again ? entered : failed_with(std::errc::no_buffer_space);
+        }
+    }
+    if (files_->full()) {
+        stage_of(op) = stage::queued;
+        files_waiting_.push(op);
+    } else {
+        file_request& r = files_->take(op);
+        if (outcome const issued = issue_on_file(op, r); issued != again) [[unlikely]] {
+            files_->give_back(r);
+            return issued;
+        }
+    }
+    ++slot(op)->in_flight;
+    return again;
+}
+
+/// @return minus EAGAIN: it will be told, or another error
+outcome io_uring_backend::issue_on_file(io_operation& op, file_request& r) noexcept {
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) [[unlikely]] {
+        return failed_with(std::errc::no_buffer_space);
+    }
+    prepare_part(*entry, op);
+    entry->user_data = r.user_data();
+    id_of(op) = r.number;
+    stage_of(op) = stage::running;
+    return again;
+}
+
+void io_uring_backend::prepare_part(io_uring_sqe& entry, io_operation& op) noexcept {
+    // As the kernel would cut it, so that direct i/o stays aligned.
+    constexpr std::size_t most = INT32_MAX & ~0xfff;
+    int const fd = static_cast<int>(slot(op)->native);
+    auto const moved = static_cast<std::size_t>(outcome_of(op));
+    auto const prepare = [&](auto const& list, auto one, auto several) {
+        rest_of const part(list, moved);
+        auto const at = offset_of(op) == no_offset ? no_offset : offset_of(op) + moved;
+        if (part.count() == 1) {
+            one(&entry, fd, part.array()->data(),
+                static_cast<unsigned>(std::min(part.array()->size(), most)), at);
+        } else {
+            several(&entry, fd, reinterpret_cast<iovec const*>(part.array()),
+                    static_cast<unsigned>(part.count()), at);
+        }
+    };
+    if (what(op) == action::read) {
+        prepare(read_request(op), io_uring_prep_read, io_uring_prep_readv);
+    } else if (what(op) == action::write) {
+        prepare(write_request(op), io_uring_prep_write, io_uring_prep_writev);
+    } else if (kind_of_barrier(op) != barrier_kind::nowait_data_only) {
+        bool const data = kind_of_barrier(op) == barrier_kind::wait_data_only;
+        io_uring_prep_fsync(&entry, fd, data ? IORING_FSYNC_DATASYNC : 0u);
+    } else {
+        std::size_t const size = write_request(op).bytes();
+        bool const all = offset_of(op) == no_offset || size > UINT32_MAX;
+        io_uring_prep_sync_file_range(&entry, fd, all ? 0 : static_cast<unsigned>(size),
+                                      offset_of(op) == no_offset ? 0 : offset_of(op),
+                                      SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+void io_uring_backend::on_file_part(file_request& r, outcome part) noexcept {
+    io_operation& op = *r.op;
+    bool const cancelled = std::exchange(r.cancelling, false) || slot_of(op).over;
+    if (part == -EAGAIN) {
+        part = do_part(op);  // what the ring can't wait for
+    }
+    bool const undone = part == -EINTR || part == -ECANCELED;
+    outcome over = undone && !cancelled ? again : add_part(op, undone ? canceled : part);
+    if (over == again && cancelled) {
+        over = add_part(op, canceled);
+    }
+    if (over == again && moving_) {
+        // Begins anew on the other ring.
+        files_->give_back(r);
+        stage_of(op) = stage::queued;
+        files_waiting_.push(op);
+        return;
+    }
+    if (over == again) {
+        over = issue_on_file(op, r);
+    }
+    if (over != again) {
+        on_file_over(r, over);
+    }
+}
+
+void io_uring_backend::on_file_over(file_request& r, outcome o) noexcept {
+    io_operation& op = *r.op;
+    files_->give_back(r);
+    leave_file(op);
+    start_waiting();
+    if (queueing_) {
+        return queue_end(op, o);
+    }
+    ++settled_;
+    settle(op, o);
+}
+
+/// Operations that wait for a request, while there are any.
+void io_uring_backend::start_waiting() noexcept {
+    while (!files_waiting_.empty() && !files_->full() && !moving_) {
+        io_operation& op = *files_waiting_.first();
+        files_waiting_.erase(op);
+        file_request& r = files_->take(op);
+        if (outcome const issued = issue_on_file(op, r); issued != again) [[unlikely]] {
+            files_->give_back(r);
+            leave_file(op);
+            settle_later(op, issued);
+        }
+    }
+}
+
+/// It is no longer in flight.
+void io_uring_backend::leave_file(io_operation& op) noexcept {
+    ring_slot& s = slot_of(op);
+    stage_of(op) = stage::none;
+    if (--s.in_flight == 0 && s.closed && !moving_) {
+        slots_.give_back(s);
+    }
+}
+
+outcome io_uring_backend::cancel_on_file(io_operation& op) noexcept {
+    switch (stage_of(op)) {
+    case stage::queued:
+        files_waiting_.erase(op);
+        leave_file(op);
+        break;
+    case stage::running:
+        cancel_request(files_->at(id_of(op)));
+        return again;
+    case stage::none:
+    case stage::over:
+        break;
+    }
+    return canceled;
+}
+
+void io_uring_backend::cancel_request(file_request& r) noexcept {
+    if (!r.cancelling && !moving_) {
+        r.cancelling = cancel_entry(r.user_data());
+    }
+}
+
 // Handles.
 
 void io_uring_backend::close(ring_slot& s) noexcept {
+    if (s.in_flight != 0) {
+        check_driver();
+        close_file(s);
+    }
     if (s.reader == nullptr && s.writer == nullptr && s.in.in_kernel == request::none &&
-        s.out.in_kernel == request::none) {
+        s.out.in_kernel == request::none && s.in_flight == 0) {
         received_.drop_all(s.parked);
         return slots_.give_back(s);
     }
@@ -1134,6 +1381,22 @@ void io_uring_backend::close(ring_slot& s) noexcept {
     enter(0, 0);
 }
 
+void io_uring_backend::close_file(ring_slot& s) noexcept {
+    for (io_operation* op = files_waiting_.first(); op != nullptr;) {
+        io_operation& waiting = *std::exchange(op, file_queue::after(*op));
+        if (slot(waiting) == &s) {
+            files_waiting_.erase(waiting);
+            leave_file(waiting);
+            settle_later(waiting, canceled);
+        }
+    }
+    for_each_file_request([&](file_request& r) {
+        if (slot(*r.op) == &s) {
+            cancel_request(r);
+        }
+    });
+}
+
 void io_uring_backend::detach(handle_slot& h) noexcept {
     auto& s = static_cast<ring_slot&>(h);
     if (s.multiplexer != nullptr) {
@@ -1145,7 +1408,7 @@ void io_uring_backend::detach(handle_slot& h) noexcept {
 
 result<void> io_uring_backend::quiet(handle_slot& h) noexcept {
     auto& s = static_cast<ring_slot&>(h);
-    if (s.reader != nullptr || s.writer != nullptr) {
+    if (s.reader != nullptr || s.writer != nullptr || s.in_flight != 0) {
         return make_error_code(error::busy);
     }
     if (s.multiplexer != nullptr) {

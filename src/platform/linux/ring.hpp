@@ -3,6 +3,7 @@
 
 #include "platform/seam.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 #include <liburing.h>
@@ -55,6 +56,26 @@ public:
     /// Names an entry until it is submitted; below `submission_entries`.
     [[nodiscard]] unsigned index(io_uring_sqe const& entry) const noexcept {
         return static_cast<unsigned>(&entry - ring_.sq.sqes);
+    }
+
+    /// How many entries are prepared that the kernel has not taken, and match.
+    template <class Match>
+    [[nodiscard]] std::size_t count_untaken(Match match) const noexcept {
+        std::size_t count = 0;
+        for (unsigned i = first_untaken_; i != ring_.sq.sqe_tail; ++i) {
+            count += match(ring_.sq.sqes[i % submission_entries]) ? 1 : 0;
+        }
+        return count;
+    }
+
+    /// How many completions are there that match.
+    template <class Match>
+    [[nodiscard]] std::size_t count_over(Match match) const noexcept {
+        std::size_t count = 0;
+        for (unsigned i = head(); i != tail(); ++i) {
+            count += match(ring_.cq.cqes[i % completion_entries]) ? 1 : 0;
+        }
+        return count;
     }
 
     /// Whether there is something that only `enter` does.

@@ -23,6 +23,8 @@ namespace plumb::platform {
 ///   poll_out
 ///   wake      no direction's: waits for `wake`
 ///   clock     the same: waits for the system clock to be set
+///   file      no direction's: a part of an operation on a file, of which there may be many; named
+///             not by the key of the slot, but by that of a file_request
 ///
 /// none -> any when an operation needs it, any -> none by the request's last completion, which also
 /// gives the slot of a closed handle back. So a completion never finds its slot in another use.
@@ -35,7 +37,8 @@ enum class request : std::uint8_t {
     poll_in,
     poll_out,
     wake,
-    clock
+    clock,
+    file
 };
 
 /// A completion names its request by this and the key of the slot.

@@ -72,6 +72,8 @@ native_kind kind_of_socket(native_handle h) noexcept {
     }
 }
 
+constexpr auto no_position = io_request<buffers>::no_offset;
+
 // Who may do what with a new file is left to the mask of the process.
 constexpr mode_t everybody = 0666;
 
@@ -175,14 +177,33 @@ outcome lock_range(native_handle h, range_locking what, extent_type offset, exte
         [&] { return ::fcntl(descriptor(h), wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock); });
 }
 
+// One buffer is cheaper for the kernel than a list of one.
 outcome read_at(native_handle h, buffer const* b, std::size_t count, extent_type offset) noexcept {
+    if (count == 1 && offset != no_position) {
+        return retried([&] {
+            return ::pread(descriptor(h), b->data(), b->size(), static_cast<off_t>(offset));
+        });
+    }
     auto const* const v = reinterpret_cast<iovec const*>(b);
     int const n = static_cast<int>(std::min(count, most_buffers));
     return retried([&] { return ::preadv2(descriptor(h), v, n, static_cast<off_t>(offset), 0); });
 }
 
+outcome try_read_at(native_handle h, buffer const* b, std::size_t count,
+                    extent_type offset) noexcept {
+    auto const* const v = reinterpret_cast<iovec const*>(b);
+    int const n = static_cast<int>(std::min(count, most_buffers));
+    return retried(
+        [&] { return ::preadv2(descriptor(h), v, n, static_cast<off_t>(offset), RWF_NOWAIT); });
+}
+
 outcome write_at(native_handle h, const_buffer const* b, std::size_t count,
                  extent_type offset) noexcept {
+    if (count == 1 && offset != no_position) {
+        return retried([&] {
+            return ::pwrite(descriptor(h), b->data(), b->size(), static_cast<off_t>(offset));
+        });
+    }
     auto const* const v = reinterpret_cast<iovec const*>(b);
     int const n = static_cast<int>(std::min(count, most_buffers));
     return retried([&] { return ::pwritev2(descriptor(h), v, n, static_cast<off_t>(offset), 0); });

@@ -499,6 +499,7 @@ constinit seam const native{
     .copy_range = copy_range,
     .lock_range = lock_range,
     .read_at = read_at,
+    .try_read_at = try_read_at,
     .write_at = write_at,
     .sync_file = sync_file,
     .map_file = map_file,
@@ -509,6 +510,7 @@ constinit seam const native{
     .start_thread = start_thread,
     .join_thread = join_thread,
     .processor_count = processor_count,
+    .process = process,
 };
 
 }  // namespace

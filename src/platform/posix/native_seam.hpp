@@ -60,6 +60,7 @@ outcome copy_range(native_handle from, extent_type offset, native_handle to, ext
 outcome lock_range(native_handle, range_locking, extent_type offset, extent_type bytes,
                    bool wait) noexcept;
 outcome read_at(native_handle, buffer const* b, std::size_t count, extent_type offset) noexcept;
+outcome try_read_at(native_handle, buffer const* b, std::size_t count, extent_type offset) noexcept;
 outcome write_at(native_handle, const_buffer const* b, std::size_t count,
                  extent_type offset) noexcept;
 outcome sync_file(native_handle, barrier_kind kind, extent_type offset, extent_type bytes) noexcept;
@@ -73,5 +74,6 @@ outcome guard_map(void const* begin, std::size_t bytes, void (*call)(void*) noex
 outcome start_thread(thread_start& start) noexcept;
 void join_thread(thread_start& start) noexcept;
 int processor_count() noexcept;
+std::int64_t process() noexcept;
 
 }  // namespace plumb::platform

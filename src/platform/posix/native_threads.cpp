@@ -32,4 +32,6 @@ int processor_count() noexcept {
     return count > 0 ? static_cast<int>(count) : 1;
 }
 
+std::int64_t process() noexcept { return ::getpid(); }
+
 }  // namespace plumb::platform
