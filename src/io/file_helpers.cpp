@@ -31,6 +31,9 @@ bool io_backend::file_helpers::start_another() noexcept {
 }
 
 platform::outcome io_backend::file_helpers::start(io_operation& op) noexcept {
+    if (started_ != 0 && forked()) {
+        return platform::failed_with(std::errc::not_supported);  // the helpers stayed behind
+    }
     std::scoped_lock const locked(mutex_);
     if (to_do_ >= started_ && !start_another()) {
         return platform::failed_with(std::errc::not_supported);
@@ -120,6 +123,9 @@ void io_backend::file_helpers::await_over(std::unique_lock<std::mutex>& locked,
 }
 
 platform::outcome io_backend::file_helpers::await(io_operation& op) noexcept {
+    if (forked()) {
+        return platform::failed_with(std::errc::operation_canceled);
+    }
     std::unique_lock locked(mutex_);
     await_over(locked, op);
     take_out(op);
@@ -136,9 +142,6 @@ io_operation* io_backend::file_helpers::take_over_one() noexcept {
 }
 
 io_operation* io_backend::file_helpers::withdraw(handle_slot const& file) noexcept {
-    if (forked()) {
-        return nullptr;
-    }
     auto const first_in = [&](file_queue const& queue) {
         io_operation* op = queue.first();
         while (op != nullptr && slot(*op) != &file) {
@@ -146,6 +149,19 @@ io_operation* io_backend::file_helpers::withdraw(handle_slot const& file) noexce
         }
         return op;
     };
+    if (forked()) {
+        // Nobody else is here; a helper that stayed behind may have had the mutex.
+        for (file_queue* const queue : {&queued_, &running_, &over_}) {
+            if (io_operation* const op = first_in(*queue)) {
+                queue->erase(*op);
+                stage_of(*op) = stage::none;
+                --slot(*op)->in_flight;
+                set_outcome(*op, platform::failed_with(std::errc::operation_canceled));
+                return op;
+            }
+        }
+        return nullptr;
+    }
     std::unique_lock locked(mutex_);
     if (io_operation* const op = first_in(queued_)) {
         take_out(*op);

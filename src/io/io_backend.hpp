@@ -174,7 +174,10 @@ protected:
     /// No longer.
     void release(zero_copy_operation& op) noexcept;
     /// The same as the backend ends.
-    static void forget(zero_copy_operation& op) noexcept { op.held_ = false; }
+    static void forget(zero_copy_operation& op) noexcept {
+        op.held_ = false;
+        op.drop_waiter();
+    }
 
 private:
     static outcome begin_read(io_operation& op, seekable_handle& file) noexcept;

@@ -90,6 +90,7 @@ io_multiplexer::~io_multiplexer() {
     for (auto requested = requests_.take(); work* const item = requested.pop();) {
         owned_work::drop(*item);
     }
+    sleeping_.store(false);  // whoever still ends something has nobody to wake
     // The backend forgets the handles, which ends what is in flight there; what waits here is told to nobody either.
     backend_.reset();
     if (clock_watch_ >= 0) {
@@ -444,6 +445,7 @@ void io_multiplexer::fetch_requests() noexcept {
 result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
     if (crew_ != nullptr && !is_inside()) {
         std::scoped_lock const lock(crew_->mutex);
+        crew_->ready.splice(posted_.take());  // a signal's
         int const count = work_a_while(max_items);
         return count == 0 && (crew_->led || !crew_->ready.empty() || pending_ != 0) ? -1 : count;
     }
@@ -562,6 +564,7 @@ result<int> io_multiplexer::wait_and_reap(std::int64_t end, int max_items,
         sleeping_.store(true);
         if (!posted_.empty() || !requests_.empty() || woken_.load() || crew_needs_leader()) {
             timeout = 0;
+            sleeping_.store(false);
         }
     }
     ++counters_.turns;
@@ -577,7 +580,8 @@ result<int> io_multiplexer::wait_and_reap(std::int64_t end, int max_items,
 
 result<int> io_multiplexer::run_until(deadline limit, int max_items) noexcept {
     std::int64_t const end = end_of(limit);
-    if (crew_ != nullptr && !is_inside()) {
+    if (crew_ != nullptr) {
+        require(!is_inside(), "a multiplexer for several threads was run from inside a receiver");
         return take_turns(end, max_items);
     }
     driving const here(*this);
@@ -645,10 +649,11 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
         if (count > 0) {
             return count;
         }
-        if (past(end)) {
+        auto const left_to_wait = end == no_end ? -1 : end - platform::os().steady_now();
+        if (end != no_end && left_to_wait <= 0) {
             return -1;
         }
-        crew.wait(lock, end == no_end ? -1 : end - platform::os().steady_now());
+        crew.wait(lock, left_to_wait);
     }
 }
 

@@ -248,6 +248,14 @@ bool io_operation::wait_again(std::coroutine_handle<> waiting, io_env const& env
     return true;
 }
 
+void io_operation::unqueue_delivery() noexcept {
+    if (state_.now == phase::queued) {
+        multiplexer_->unqueue(*this);
+        state_.now = phase::done;
+        state_.told = false;
+    }
+}
+
 io_status io_operation::refuse(io_env const& env) noexcept {
     require(env.stop.stop_requested(), "i/o was started with the stop token of an executor that "
                                        "several threads are inside of");

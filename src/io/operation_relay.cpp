@@ -60,13 +60,14 @@ void operation_relay::arrive(owned_work& node, fate f) noexcept {
     if (f == fate::dropped) {
         self.state_.fetch_or(met_end);
     } else if ((before & met_end) != 0) {
+        --self.multiplexer_->pending_;
         op.deliver_later(op.outcome());
     } else if (self.begun_) {
         op.cancel();
     } else {
         self.begun_ = true;
         // Closed meanwhile, a handle has forgotten its multiplexer.
-        bool const elsewhere = &op.chosen_multiplexer() != self.multiplexer_;
+        bool const elsewhere = op.target_ != nullptr && !op.target_->is_open();
         if ((before & cancelled) == 0 && !elsewhere) {
             (void)op.start_queued();
             return;
@@ -77,7 +78,14 @@ void operation_relay::arrive(owned_work& node, fate f) noexcept {
     }
 }
 
-bool operation_relay::end() noexcept { return (state_.fetch_or(met_end) & on_its_way) == 0; }
+bool operation_relay::end() noexcept {
+    if ((state_.fetch_or(met_end) & on_its_way) == 0) {
+        state_.fetch_or(told_end);
+        return true;
+    }
+    ++multiplexer_->pending_;  // until the node has arrived
+    return false;
+}
 
 void operation_relay::reset() noexcept {
     state_.store(0);

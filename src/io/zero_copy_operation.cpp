@@ -14,13 +14,19 @@ void zero_copy_operation::rearm() noexcept {
 }
 
 void zero_copy_operation::await_release() noexcept {
-    // Nobody is told.
+    drop_waiter();
+    tell_nobody();
+    io_backend::await_release_of(*this);
+}
+
+void zero_copy_operation::drop_waiter() noexcept {
     if (awaited_) {
         stop_waiting();
         awaited_ = false;
+        tell_nobody();
+    } else {
+        unqueue_delivery();
     }
-    tell_nobody();
-    io_backend::await_release_of(*this);
 }
 
 bool zero_copy_operation::suspend_until_released(std::coroutine_handle<> waiting,

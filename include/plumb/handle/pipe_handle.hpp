@@ -8,8 +8,8 @@
 
 namespace plumb {
 
-/// One end of a pipe. From its first asynchronous use over epoll until its release this end is marked as never
-/// blocking, which makes for the cheapest reads; the other end is not. One that was adopted never is, as other
+/// One end of a pipe. From its first asynchronous use over epoll, or on a ring its first read that was filled, until
+/// its release this end is marked as never blocking, which makes for the cheapest reads; the other end is not. One that was adopted never is, as other
 /// processes may share it; nor is a clone, but it shares the mark of the handle that it was cloned from.
 /// Source: D2052R0 4.1, P1031 pipe_handle.
 class pipe_handle : public io_handle {

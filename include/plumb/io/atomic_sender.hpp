@@ -20,8 +20,9 @@ namespace plumb {
 /// Its receiver is called by the thread that drives. An operation that is started elsewhere than inside the
 /// multiplexer begins when that thread comes by, in `run` or any function that completes something; it is woken for it.
 /// Where threads share a handle that has no multiplexer yet, choose one by `set_multiplexer` before.
-/// `poll`, `reset`, and destroying what is in flight stay with the thread that drives; nobody may call `cancel` once
-/// `set_done` was called. Cost: an atomic operation or two more; a wake-up where the other thread sleeps.
+/// The handle stays in place until the operation has begun. `poll`, `reset`, and destroying what is in flight stay with
+/// the thread that drives; nobody may call `cancel` once `set_done` was called, or the multiplexer has ended;
+/// `completed` only tells that the receiver is being told. Cost: an atomic operation or two more; a wake-up where the other thread sleeps.
 /// Allocates: never. Source: D2052R0 4.3.
 template <class Sender>
 class atomic_sender : public Sender {

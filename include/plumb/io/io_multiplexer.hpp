@@ -49,7 +49,7 @@ struct io_crew;
 /// from any, `post(signal_work&)` also from signal handlers. Made for several threads, all functions may be called by
 /// several at once: one leads, calls the receivers, and may start and cancel meanwhile; in `run` and
 /// `invoke_posted_items` the rest run posted work at the same time, and wait to lead; the other functions return -1
-/// while another leads. Allocates: when it is made and when more handles register than ever before; never
+/// while another leads. There, receivers and posted work don't call `run`, and 64 items of posted work are run in a row. Allocates: when it is made and when more handles register than ever before; never
 /// between the start and the end of an operation. Source: D2052R0 4.3.1, 4.3.2.
 class io_multiplexer {
 public:

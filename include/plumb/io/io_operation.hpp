@@ -161,6 +161,8 @@ protected:
     bool wait_again(std::coroutine_handle<> waiting, io_env const& env,
                     stop_callback_link::function on_stop) noexcept;
     void stop_waiting() noexcept { leave(); }
+    /// What was queued to be delivered once more isn't.
+    void unqueue_delivery() noexcept;
     static io_operation& operation_of(stop_callback_link& node) noexcept {
         return static_cast<io_operation&>(node);
     }

@@ -11,9 +11,10 @@ namespace plumb {
 
 /// Carries the start and the cancellation of one operation to the thread that drives its multiplexer.
 ///
-/// State: four bits. `requested` from the start to `reset`; `on_its_way` while the multiplexer's inbox has the node;
-/// `cancelled` once that was asked for; `ended` once the end was met. An end that meets the node on its way is delivered
-/// again when it has arrived, so that nothing refers to the operation once its receiver knows.
+/// State: bits. `requested` from the start to `reset`; `on_its_way` while the multiplexer's inbox has the node;
+/// `cancelled` once that was asked for; `met_end` once the operation is over; `told_end` once its receiver is told. An
+/// end that meets the node on its way is delivered when it has arrived, so that nothing refers to the operation once
+/// its receiver knows.
 /// Threads: `start`, `cancel`, `started` and `ended` any; the rest only the one that drives. Allocates: never.
 class operation_relay : private owned_work {
 public:
@@ -32,7 +33,7 @@ public:
     void cancel() noexcept;
 
     [[nodiscard]] bool started() const noexcept { return (state_.load() & requested) != 0; }
-    [[nodiscard]] bool ended() const noexcept { return (state_.load() & met_end) != 0; }
+    [[nodiscard]] bool ended() const noexcept { return (state_.load() & told_end) != 0; }
 
     /// Starts what is on its way to this thread.
     void fetch() noexcept;
@@ -47,6 +48,7 @@ private:
     static constexpr std::uint8_t on_its_way = 2;
     static constexpr std::uint8_t cancelled = 4;
     static constexpr std::uint8_t met_end = 8;
+    static constexpr std::uint8_t told_end = 16;
 
     static void arrive(owned_work& self, fate f) noexcept;
 

@@ -44,6 +44,9 @@ protected:
     /// Whether the coroutine waits for the release from now on; else it is released, or a stop was requested.
     bool suspend_until_released(std::coroutine_handle<> waiting, io_env const& env) noexcept;
 
+    /// Nobody waits for the release any more.
+    void drop_waiter() noexcept;
+
     [[nodiscard]] io_result<const_buffers> result() const noexcept {
         if (outcome() < 0) {
             return error();

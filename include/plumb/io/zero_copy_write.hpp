@@ -16,7 +16,9 @@ namespace plumb {
 ///     co_await written.released();           // now `bytes` may change
 ///
 /// Without a ring, on unix sockets, and for requests of several buffers the bytes are copied, and it is released at
-/// once. Destroying it waits until the kernel has let go; so may a slow peer keep it. Once released it can be reset.
+/// once. Destroying it waits until the kernel has let go, for as long as the peer doesn't take the bytes: close the
+/// connection before where that may be. With the multiplexer's end it counts as released, although the kernel may still
+/// send from the buffer. Once released it can be reset.
 /// Errors, deadlines and cancellation: as `io_handle::co_write`. Cancel-safe: yes, it tells how much was written.
 /// Threads: the multiplexer's. Allocates: the first one of a ring. Source: the decision on zero-copy sends (D7).
 class [[nodiscard]] zero_copy_write : private zero_copy_operation {
@@ -41,11 +43,18 @@ public:
     [[nodiscard]] auto released() noexcept {
         struct awaitable {
             zero_copy_write& of;
+            bool waits = false;
+            ~awaitable() {
+                if (waits) {
+                    of.drop_waiter();  // its coroutine was destroyed
+                }
+            }
             [[nodiscard]] bool await_ready() const noexcept { return of.is_released(); }
             bool await_suspend(std::coroutine_handle<> waiting, io_env const& env) noexcept {
-                return of.suspend_until_released(waiting, env);
+                return waits = of.suspend_until_released(waiting, env);
             }
-            [[nodiscard]] plumb::result<void> await_resume() const noexcept {
+            [[nodiscard]] plumb::result<void> await_resume() noexcept {
+                waits = false;
                 if (!of.is_released()) {
                     return std::make_error_code(std::errc::operation_canceled);
                 }

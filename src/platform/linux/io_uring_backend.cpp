@@ -146,7 +146,8 @@ private:
     void finish(ring_slot& s, bool reading, outcome o) noexcept;
     void finish_otherwise(ring_slot& s, io_operation* op, outcome o) noexcept;
     void queue_end(io_operation& op, outcome o) noexcept;
-    void pull(unsigned wait_for) noexcept;
+    outcome pull(unsigned wait_for) noexcept;
+    void pull_one() noexcept;
     void process_queueing() noexcept;
     outcome pull_for(io_operation& op) noexcept;
 
@@ -316,10 +317,12 @@ io_uring_backend::~io_uring_backend() {
                 break;
             }
             wake_cancelled = wake_cancelled || cancel_entry(user_data_of(request::wake));
-            pull(1);
+            pull_one();
         }
     }
-    process_queueing();
+    if (!forked()) {
+        process_queueing();  // else they are the other process's
+    }
     held_.for_each_held([](zero_copy_operation& op) { forget(op); });
     require(
         file_requests_in_use() == 0 || driver_ == 0 || enters,
@@ -705,8 +708,10 @@ void io_uring_backend::on_zero_copy(completion c) noexcept {
     ring_slot* const s = std::exchange(w.slot, nullptr);
     zero_copy_operation* held = std::exchange(w.operation, nullptr);
     if (c.more()) {
-        held = w.operation = static_cast<zero_copy_operation*>(s->writer);
-        hold(*held);
+        if (c.result >= 0) {  // else nothing was sent
+            held = w.operation = static_cast<zero_copy_operation*>(s->writer);
+            hold(*held);
+        }
     } else {
         held_.give_back(number);
         if (held != nullptr) {
@@ -716,7 +721,9 @@ void io_uring_backend::on_zero_copy(completion c) noexcept {
     if (s == nullptr) {
         return;
     }
-    if (c.result == -EOPNOTSUPP || c.result == -EINVAL) {
+    // The last two where no more memory may be locked.
+    if (c.result == -EOPNOTSUPP || c.result == -EINVAL || c.result == -ENOMEM ||
+        c.result == -ENOBUFS) {
         s->copies = true;
         c.result = -EINTR;  // again, then
     }
@@ -943,12 +950,19 @@ void io_uring_backend::process_queueing() noexcept {
 }
 
 /// Lets the kernel do its part and queues what ends.
-void io_uring_backend::pull(unsigned wait_for) noexcept {
+outcome io_uring_backend::pull(unsigned wait_for) noexcept {
     wait_for = ring_.empty() ? wait_for : 0;
-    if (wait_for != 0 || ring_.must_enter()) {
-        enter(wait_for, forever);
-    }
+    bool const enters = wait_for != 0 || ring_.must_enter();
+    outcome const entered = enters ? enter(wait_for, forever) : 0;
     process_queueing();
+    return entered;
+}
+
+/// Lets something end that somebody waits for here.
+void io_uring_backend::pull_one() noexcept {
+    require(pull(1) >= 0,
+            "an i/o operation can't be ended by a thread that its ring refuses: the one that drove "
+            "the multiplexer before has operations in the kernel");
 }
 
 /// @return the outcome of an operation, if it ends thereby, else minus EAGAIN
@@ -1026,7 +1040,7 @@ outcome io_uring_backend::take_parked(ring_slot& s, Take take) noexcept {
 void io_uring_backend::stop_receiving(ring_slot& s) noexcept {
     while (s.in.in_kernel == request::receive) {
         cancel_request(s, s.in);
-        pull(1);
+        pull_one();
     }
     s.messages = 0;
 }
@@ -1165,14 +1179,14 @@ outcome io_uring_backend::await_end(io_operation& op) noexcept {
         } else {
             cancel_request(s, s.side(reads(what(op))));
         }
-        pull(1);
+        pull_one();
     }
     return watched_outcome_;
 }
 
 void io_uring_backend::await_release(zero_copy_operation& op) noexcept {
     while (op.held()) {
-        pull(1);
+        pull_one();
     }
 }
 
@@ -1272,10 +1286,10 @@ void io_uring_backend::prepare_part(io_uring_sqe& entry, io_operation& op) noexc
 void io_uring_backend::on_file_part(file_request& r, outcome part) noexcept {
     io_operation& op = *r.op;
     bool const cancelled = std::exchange(r.cancelling, false) || slot_of(op).over;
-    if (part == -EAGAIN) {
+    if (part == -EAGAIN && !cancelled) {
         part = do_part(op);  // what the ring can't wait for
     }
-    bool const undone = part == -EINTR || part == -ECANCELED;
+    bool const undone = part == -EINTR || part == -ECANCELED || part == -EAGAIN;
     outcome over = undone && !cancelled ? again : add_part(op, undone ? canceled : part);
     if (over == again && cancelled) {
         over = add_part(op, canceled);
@@ -1288,7 +1302,8 @@ void io_uring_backend::on_file_part(file_request& r, outcome part) noexcept {
         return;
     }
     if (over == again) {
-        over = issue_on_file(op, r);
+        outcome const issued = issue_on_file(op, r);
+        over = issued == again ? again : add_part(op, issued);
     }
     if (over != again) {
         on_file_over(r, over);
@@ -1355,6 +1370,16 @@ void io_uring_backend::cancel_request(file_request& r) noexcept {
 // Handles.
 
 void io_uring_backend::close(ring_slot& s) noexcept {
+    bool const busy = s.in.in_kernel != request::none || s.out.in_kernel != request::none;
+    if (busy && forked()) {
+        // What the kernel has, and the ring, are the other process's.
+        s.in = s.out = {};
+        for (bool const reading : {true, false}) {
+            if (io_operation* const op = std::exchange(s.waiting(reading), nullptr)) {
+                settle_later(*op, canceled);
+            }
+        }
+    }
     if (s.in_flight != 0) {
         check_driver();
         close_file(s);
