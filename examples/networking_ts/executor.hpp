@@ -40,7 +40,14 @@ public:
     explicit executor_work_guard(E const& e) : executor_(e) {
         plumb::executor_ref(executor_).work_started();
     }
-    executor_work_guard(executor_work_guard const& other) : executor_work_guard(other.executor_) {}
+    executor_work_guard(executor_work_guard const& other)
+        : executor_(other.executor_), owns_(other.owns_) {
+        if (owns_) {
+            plumb::executor_ref(executor_).work_started();
+        }
+    }
+    executor_work_guard(executor_work_guard&& other) noexcept
+        : executor_(other.executor_), owns_(std::exchange(other.owns_, false)) {}
     executor_work_guard& operator=(executor_work_guard const&) = delete;
     ~executor_work_guard() { reset(); }
 
