@@ -9,8 +9,8 @@
 
 #include "echo_server.hpp"
 #include "multiplexer_choice.hpp"
+#include "tell.hpp"
 
-#include <fmt/format.h>
 #include <utility>
 
 using namespace plumb;
@@ -133,6 +133,6 @@ void echo_loop::count_failure(std::system_error const& failure) noexcept {
         ++counted_.cut_off;
     } else {
         ++counted_.failed;
-        fmt::print(stderr, "plumb echo: a connection failed: {}\n", failure.what());
+        tell("plumb echo: a connection failed: {}\n", failure.what());
     }
 }
