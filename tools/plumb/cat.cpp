@@ -12,11 +12,10 @@
 #include <plumb/task/with_stop.hpp>
 
 #include "multiplexer_choice.hpp"
+#include "tell.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <stdexcept>
@@ -37,17 +36,6 @@ constexpr std::size_t largest_message = 65536;
 constexpr extent_type of_a_file_at_once = 64 << 20;
 constexpr auto grace = 1s;
 
-/// To write to what is being read would destroy it.
-void refuse_same_file(cat_address const& from, cat_address const& to) {
-    using kind = cat_address::kind_type;
-    std::error_code ignored;
-    if (from.kind == kind::file && to.kind == kind::file &&
-        std::filesystem::is_regular_file(from.path, ignored) &&
-        std::filesystem::equivalent(from.path, to.path, ignored)) {
-        throw std::runtime_error(fmt::format("{} and {} are the same file", from.text, to.text));
-    }
-}
-
 std::string in_units(double bytes) {
     char const* unit = "B";
     for (char const* const larger : {"KiB", "MiB", "GiB", "TiB"}) {
@@ -60,21 +48,31 @@ std::string in_units(double bytes) {
     return fmt::format("{:.{}f} {}", bytes, *unit == 'B' ? 0 : 1, unit);
 }
 
+bool go_both_ways(cat_options const& options) {
+    using kind = cat_address::kind_type;
+    bool const is_standard =
+        options.first.kind == kind::standard && options.second.kind == kind::standard;
+    return !options.one_way && !is_standard && options.first.has_two_ways() &&
+           options.second.has_two_ways();
+}
+
 }  // namespace
 
 cat::cat(cat_options const& options)
     : signal_work([](signal_work& w) noexcept { static_cast<cat&>(w).stop(); }),
       options_(options),
-      first_(options.first, true),
-      second_(options.second, false),
+      two_ways_(go_both_ways(options)),
+      first_(options.first, true, two_ways_),
+      second_(options.second, false, two_ways_),
       context_(make_multiplexer(options.multiplexer)),
       reads_(context_.get_executor()),
       writes_(context_.get_executor()),
-      rest_(context_.get_executor()) {
-    refuse_same_file(options.first, options.second);
-}
+      rest_(context_.get_executor()) {}
 
-void cat::run() { aio::run(context_, main()); }
+bool cat::run() {
+    aio::run(context_, main());
+    return !interrupted_;
+}
 
 void cat::stop() noexcept {
     reads_.request_stop();
@@ -101,12 +99,20 @@ task<> cat::main() {
         failure = std::current_exception();
     }
     rest_.request_stop();
-    bool const interrupted = stopping_ && !open_ && is_cancellation(failure);
-    if (idle_ && to_end_ != 0) {
+    if (shown_) {
+        show("\n");
+    }
+    bool const cancelled = is_cancellation(failure);
+    if (stopping_ && !open_ && cancelled) {
+        interrupted_ = true;
+        co_return;
+    }
+    // Reads that it has cut off fail nothing, writes do.
+    if (idle_ && (failure ? cancelled : to_end_ != 0)) {
         auto const seconds = std::chrono::duration<double>(options_.timeout).count();
         throw std::runtime_error(fmt::format("nothing has moved for {} s", seconds));
     }
-    if (failure && !interrupted && !idle_) {
+    if (failure) {
         std::rethrow_exception(failure);
     }
 }
@@ -115,6 +121,8 @@ task<> cat::connect() {
     auto const limit = options_.timeout == 0s ? deadline() : deadline(options_.timeout);
     auto both = when_all(first_.open(limit), second_.open(limit));
     co_await with_stop(reads_.token(), std::move(both));
+    first_.refuse_same_file(second_);
+    second_.make_empty();
     open_ = true;
 }
 
@@ -122,34 +130,38 @@ task<> cat::copy_all() {
     using progress = cat_options::progress_type;
     bool const on_terminal = ::isatty(STDERR_FILENO) != 0 && !first_.writes_to_terminal() &&
                              !second_.writes_to_terminal();
-    bool const shown = options_.progress == progress::always ||
-                       (options_.progress == progress::automatic && on_terminal);
+    shown_ = options_.progress == progress::always ||
+             (options_.progress == progress::automatic && on_terminal);
     auto const& here = context_.get_executor();
-    if (shown) {
+    if (shown_) {
         async_run(here, show_progress(), rest_.token());
     }
     if (options_.timeout != 0s) {
         last_moved_ = clock::now();
         async_run(here, end_when_idle(), rest_.token());
     }
-    bool const is_standard = first_.is_standard() && second_.is_standard();
-    bool const back = !options_.one_way && !is_standard && second_.reader() != nullptr &&
-                      first_.writer() != nullptr;
     std::vector<task<>> directions;
     directions.push_back(first_.is_file() && second_.is_file() ? copy_file()
                                                                : copy(first_, second_));
-    if (back) {
+    if (two_ways_) {
         directions.push_back(copy(second_, first_));
     }
     auto all = when_all(std::move(directions));
     co_await with_stop(reads_.token(), std::move(all));
-    if (shown) {
-        show("\n");
+}
+
+/// In one direction. A failure ends the other one too: at once where that reads, after the grace where it writes.
+task<> cat::copy(cat_side& from, cat_side& to) {
+    try {
+        co_await copy_to_end(from, to);
+    } catch (...) {
+        async_run(context_.get_executor(), cut_off(), rest_.token());
+        throw;
     }
 }
 
-/// In one direction, until its input ends.
-task<> cat::copy(cat_side& from, cat_side& to) {
+/// Until its input ends.
+task<> cat::copy_to_end(cat_side& from, cat_side& to) {
     std::size_t const size = from.has_datagrams() ? largest_message
                              : to.has_datagrams() ? message
                                                   : at_once;
@@ -164,6 +176,7 @@ task<> cat::copy(cat_side& from, cat_side& to) {
         auto const got = co_await from.reader()->co_read(buffer(room.get(), size));
         if (!got) {
             if (got.error() == std::errc::operation_canceled && (stopping_ || idle_)) {
+                interrupted_ = stopping_;
                 break;
             }
             from.fail("read from", got.error());
@@ -189,28 +202,27 @@ task<> cat::write(cat_side& to, const_buffer bytes) {
     }
 }
 
-/// The system copies, or lets both share the space.
+/// The system copies, or lets both share the space. What it can't is read and written: files that don't tell their
+/// size, and what was added meanwhile.
 task<> cat::copy_file() {
-    auto from = file_handle::adopt(first_.release_file());
-    auto to = file_handle::adopt(second_.release_file());
-    if (auto const cut = to.truncate(0); !cut) {
-        second_.fail("write to", cut.error());
-    }
-    for (extent_type at = 0; !stopping_;) {
+    auto from = first_.file();
+    auto to = second_.file();
+    extent_type at = 0;
+    while (!stopping_) {
         auto const copied = from.clone_extents(at, of_a_file_at_once, to, at);
-        if (!copied) {
+        if (!copied && copied.error() != error::end_of_stream) {
             second_.fail("copy to", copied.error());
         }
-        if (*copied == 0) {
+        if (!copied || *copied == 0) {
             break;
         }
         at += *copied;
         moved(*copied);
         (void)co_await co_wait(1ns);  // for the signals and the progress
     }
-    if (auto const closed = to.close(); !closed) {
-        second_.fail("write to", closed.error());
-    }
+    first_.go_to(at);
+    second_.go_to(at);
+    co_await copy(first_, second_);
 }
 
 void cat::moved(std::uint64_t bytes) noexcept {
@@ -243,6 +255,6 @@ task<> cat::show_progress() {
 
 void cat::show(char const* end) const {
     auto const seconds = std::chrono::duration<double>(clock::now() - start_).count();
-    fmt::print(stderr, "\r{}, {}/s   {}", in_units(static_cast<double>(bytes_)),
-               in_units(static_cast<double>(bytes_) / std::max(seconds, 1e-9)), end);
+    tell("\r{}, {}/s   {}", in_units(static_cast<double>(bytes_)),
+         in_units(static_cast<double>(bytes_) / std::max(seconds, 1e-9)), end);
 }

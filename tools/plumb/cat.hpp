@@ -22,8 +22,9 @@ class cat : private plumb::signal_work {
 public:
     explicit cat(cat_options const& options);
 
-    /// Throws `std::system_error` that says what could not be done.
-    void run();
+    /// Throws `std::runtime_error` that says what could not be done.
+    /// @return whether all was copied; not if a stop came before the end of every direction
+    bool run();
     void request_stop() noexcept {
         stopping_.store(true);
         context_.multiplexer().post(static_cast<signal_work&>(*this));
@@ -36,6 +37,7 @@ private:
     plumb::task<> connect();
     plumb::task<> copy_all();
     plumb::task<> copy(cat_side& from, cat_side& to);
+    plumb::task<> copy_to_end(cat_side& from, cat_side& to);
     plumb::task<> copy_file();
     plumb::task<> write(cat_side& to, plumb::const_buffer bytes);
     plumb::task<> end_when_idle();
@@ -46,6 +48,7 @@ private:
     void stop() noexcept;
 
     cat_options const& options_;
+    bool const two_ways_;
     cat_side first_;
     cat_side second_;
     plumb::io_context context_;
@@ -54,7 +57,9 @@ private:
     plumb::stop_source rest_;  // what only accompanies the copying
     std::atomic<bool> stopping_{false};
     bool open_ = false;
-    bool idle_ = false;  // for too long
+    bool idle_ = false;         // for too long
+    bool interrupted_ = false;  // by a stop, before an end
+    bool shown_ = false;        // the progress
     /// Directions that are still to end by themselves, which those from datagrams never do.
     int to_end_ = 0;
     std::uint64_t bytes_ = 0;

@@ -21,6 +21,11 @@ struct cat_address {
     /// Throws `std::invalid_argument` that says what is wrong with the text.
     static cat_address parse(std::string_view text);
 
+    /// Whether it can be read and written.
+    [[nodiscard]] bool has_two_ways() const noexcept {
+        return kind != kind_type::file && kind != kind_type::pipe;
+    }
+
     kind_type kind = kind_type::standard;
     /// As it was given, for messages.
     std::string text;

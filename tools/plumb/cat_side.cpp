@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cat_side.hpp"
 
-#include <plumb/handle/file_handle.hpp>
 #include <plumb/handle/listen_socket_handle.hpp>
 #include <plumb/io/async_accept.hpp>
 #include <plumb/io/async_connect.hpp>
 #include <plumb/io/async_receive.hpp>
 #include <plumb/io/async_wait.hpp>
 
+#include "tell.hpp"
+
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
+#include <stdexcept>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -40,13 +43,15 @@ result<inherited_handle> take_standard(native_handle native,
 
 }  // namespace
 
-cat_side::cat_side(cat_address address, bool source)
+cat_side::cat_side(cat_address address, bool source, bool two_ways)
     : address_(std::move(address)), source_(source) {
-    if (is_standard()) {
+    if (is_standard() && (source || two_ways)) {
         input_ = check(take_standard(STDIN_FILENO, inherited_handle::standard_input), "read from");
+        reader_ = &input_;
+    }
+    if (is_standard() && (!source || two_ways)) {
         output_ =
             check(take_standard(STDOUT_FILENO, inherited_handle::standard_output), "write to");
-        reader_ = &input_;
         writer_ = &output_;
     }
 }
@@ -58,9 +63,14 @@ cat_side::~cat_side() {
 }
 
 void cat_side::fail(std::string_view doing, std::error_code why) const {
-    char const* const standard = doing == "read from" ? "standard input" : "standard output";
-    throw std::system_error(
-        why, fmt::format("cannot {} {}", doing, is_standard() ? standard : address_.text));
+    throw std::system_error(why, fmt::format("cannot {} {}", doing, name(doing == "read from")));
+}
+
+std::string_view cat_side::name(bool read) const noexcept {
+    if (is_standard()) {
+        return read ? "standard input" : "standard output";
+    }
+    return address_.text;
 }
 
 template <class T>
@@ -150,7 +160,7 @@ task<> cat_side::accept(deadline limit) {
     auto listener = check(listen_socket_handle::listen(address_.where), "listen on");
     made_socket_file_ = !address_.where.path().empty();
     auto const where = check(listener.local(), "listen on");
-    fmt::print(stderr, "plumb cat: listening on {}\n", where.to_string());
+    tell("plumb cat: listening on {}\n", where.to_string());
     auto accepted = co_await listener.co_accept(limit);
     while (!accepted && accepted.error() == std::errc::connection_aborted) {
         accepted = co_await listener.co_accept(limit);
@@ -169,7 +179,7 @@ void cat_side::open_datagrams() {
 task<> cat_side::receive_first(deadline limit) {
     check(datagrams_.bind(address_.where), "listen on");
     auto const where = check(datagrams_.local(), "listen on");
-    fmt::print(stderr, "plumb cat: listening on {}\n", where.to_string());
+    tell("plumb cat: listening on {}\n", where.to_string());
     first_.resize(most_in_a_datagram);
     auto got = co_await datagrams_.co_receive(buffer(first_), limit);
     auto const datagram = check(std::move(got), "read from");
@@ -181,7 +191,32 @@ bool cat_side::is_file() const noexcept {
     return address_.kind == kind::file && input_.is_open() && input_.what() == thing::file;
 }
 
-native_handle cat_side::release_file() { return check(input_.release(), "use"); }
+file_handle cat_side::file() const {
+    auto another = check(input_.clone(), "use");
+    return file_handle::adopt(check(another.release(), "use"));
+}
+
+void cat_side::go_to(extent_type position) {
+    if (::lseek(input_.native(), static_cast<off_t>(position), SEEK_SET) < 0) {
+        fail("use", error_from_system(errno));
+    }
+}
+
+void cat_side::make_empty() {
+    if (is_file() && ::ftruncate(input_.native(), 0) != 0) {
+        fail("write to", error_from_system(errno));
+    }
+}
+
+void cat_side::refuse_same_file(cat_side const& to) const {
+    struct stat read{};
+    struct stat written{};
+    if (::fstat(reader_->native(), &read) == 0 && ::fstat(to.writer_->native(), &written) == 0 &&
+        S_ISREG(read.st_mode) && read.st_dev == written.st_dev && read.st_ino == written.st_ino) {
+        throw std::runtime_error(
+            fmt::format("{} and {} are the same file", name(true), to.name(false)));
+    }
+}
 
 bool cat_side::writes_to_terminal() const noexcept {
     return (output_.is_open() && output_.what() == thing::terminal) ||

@@ -3,6 +3,7 @@
 
 #include <plumb/base/deadline.hpp>
 #include <plumb/handle/datagram_socket_handle.hpp>
+#include <plumb/handle/file_handle.hpp>
 #include <plumb/handle/inherited_handle.hpp>
 #include <plumb/handle/pipe_handle.hpp>
 #include <plumb/handle/stream_socket_handle.hpp>
@@ -22,8 +23,9 @@
 /// Threads: one. What fails throws a `std::system_error` that names the side.
 class cat_side {
 public:
-    /// @param source  whether it is the side that is read from, where it can't be both
-    cat_side(cat_address address, bool source);
+    /// @param source    whether it is the side that is read from, where it can't be both
+    /// @param two_ways  whether it is to be both
+    cat_side(cat_address address, bool source, bool two_ways);
     cat_side(cat_side const&) = delete;
     cat_side& operator=(cat_side const&) = delete;
     ~cat_side();
@@ -35,15 +37,18 @@ public:
     /// Null where it isn't read, or written.
     [[nodiscard]] plumb::io_handle* reader() noexcept { return reader_; }
     [[nodiscard]] plumb::io_handle* writer() noexcept { return writer_; }
-    [[nodiscard]] bool is_standard() const noexcept {
-        return address_.kind == cat_address::kind_type::standard;
-    }
     /// Whether each read and write is a message, and none of them the end.
     [[nodiscard]] bool has_datagrams() const noexcept { return datagrams_.is_open(); }
     /// A file with positions, that can be copied at once.
     [[nodiscard]] bool is_file() const noexcept;
-    /// The file itself. Once.
-    [[nodiscard]] plumb::native_handle release_file();
+    /// Another handle of the file, which shares its position.
+    [[nodiscard]] plumb::file_handle file() const;
+    /// The next read or write of the file is there.
+    void go_to(plumb::extent_type position);
+    /// Makes it empty, if it is a file that was named.
+    void make_empty();
+    /// To write to what is being read would destroy it, or never end.
+    void refuse_same_file(cat_side const& to) const;
     [[nodiscard]] bool writes_to_terminal() const noexcept;
     /// Came with the other end: is to be read first. Once.
     [[nodiscard]] std::vector<std::byte> take_first() noexcept { return std::move(first_); }
@@ -55,6 +60,10 @@ public:
     [[noreturn]] void fail(std::string_view doing, std::error_code why) const;
 
 private:
+    [[nodiscard]] bool is_standard() const noexcept {
+        return address_.kind == cat_address::kind_type::standard;
+    }
+    [[nodiscard]] std::string_view name(bool read) const noexcept;
     plumb::task<> open_file(plumb::deadline limit);
     plumb::task<> open_pipe(plumb::deadline limit);
     plumb::task<> connect(plumb::deadline limit);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The `plumb` command-line tool. Exit codes: 0 success, 1 it could not be done, 2 wrong usage.
+// The `plumb` command-line tool. Exit codes: 0 success, 1 it could not be done, 2 wrong usage, 128 and the number of a
+// signal that has cut a copy off.
 #include "cat.hpp"
 #include "cat_options.hpp"
 #include "echo_options.hpp"
 #include "echo_server.hpp"
 #include "stop_signals.hpp"
+#include "tell.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -22,7 +24,7 @@
 
 namespace {
 
-enum exit_code { success = 0, failure = 1, usage = 2 };
+enum exit_code { success = 0, failure = 1, usage = 2, of_signals = 128 };
 
 /// A connection needs a descriptor; the soft limit is often 1024.
 void raise_descriptor_limit() {
@@ -76,14 +78,15 @@ int connect_both(cat_options const& options) {
     stop_signals signals;
     cat both(options);
     signals.deliver_to(both);
+    bool all = false;
     try {
-        both.run();
+        all = both.run();
     } catch (...) {
         signals.block();
         throw;
     }
     signals.block();
-    return success;
+    return all ? success : of_signals + signals.number();
 }
 
 /// Adds an option in seconds; refuses what is no time.
@@ -134,7 +137,9 @@ CLI::App* add_cat(CLI::App& app, cat_options& options) {
         "Bytes go from FIRST to SECOND, and also back where both can: files and pipes have one\n"
         "direction. Where the input of one direction ends, so does its output; the other goes on.\n"
         "Datagrams have no end: --one-way or --timeout ends what waits for them.\n"
-        "SIGINT and SIGTERM end it cleanly: what was read is written first.");
+        "SIGINT and SIGTERM end it: what was read is written first. The exit code then is 130 or "
+        "143,\n"
+        "and 0 if every direction had already ended.");
     auto const add_side = [cat](char const* name, cat_address& value, char const* description) {
         auto const set = [name, &value](std::string const& text) {
             try {
@@ -235,7 +240,7 @@ int main(int argc, char** argv) {
     try {
         return cat->parsed() ? connect_both(for_cat) : serve_echo(for_echo);
     } catch (std::exception const& e) {
-        fmt::print(stderr, "plumb {}: {}\n", cat->parsed() ? "cat" : "echo", e.what());
+        tell("plumb {}: {}\n", cat->parsed() ? "cat" : "echo", e.what());
         return failure;
     }
 }

@@ -7,6 +7,7 @@ namespace {
 
 void (*call)(void*) noexcept = nullptr;
 void* called_with = nullptr;
+sig_atomic_t volatile came = 0;
 
 sigset_t both() noexcept {
     sigset_t set;
@@ -24,7 +25,8 @@ void handle_both(void (*handler)(int)) noexcept {
     sigaction(SIGTERM, &action, nullptr);
 }
 
-void on_first_signal(int) noexcept {
+void on_first_signal(int number) noexcept {
+    came = number;
     handle_both(SIG_DFL);
     call(called_with);
 }
@@ -38,6 +40,8 @@ void stop_signals::deliver_to(void (*stop)(void* what) noexcept, void* what) noe
     sigset_t const set = both();
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
+
+int stop_signals::number() const noexcept { return came; }
 
 void stop_signals::block() noexcept {
     sigset_t const set = both();

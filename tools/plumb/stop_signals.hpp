@@ -20,4 +20,6 @@ public:
         deliver_to([](void* what) noexcept { static_cast<T*>(what)->request_stop(); }, &target);
     }
     void block() noexcept;
+    /// The first signal that came; 0 if none has.
+    [[nodiscard]] int number() const noexcept;
 };
