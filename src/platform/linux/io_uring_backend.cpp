@@ -261,10 +261,19 @@ outcome io_uring_backend::take_over() noexcept {
     bool const queueing_before = std::exchange(queueing_, true);
     moving_ = true;
     process_queueing();
-    moving_ = false;
     ring_ = std::move(fresh);
     driver_ = this_thread_number();
     set_up();
+    // Those that wait for a request get one only when all that have one are seen to.
+    for_each_file_request([this](file_request& r) {
+        bool const cancelled =
+            std::exchange(r.cancelling, false) || static_cast<ring_slot&>(*slot(*r.op)).over;
+        if (outcome const issued = cancelled ? canceled : issue_on_file(*r.op, r);
+            issued != again) {
+            on_file_over(r, issued);
+        }
+    });
+    moving_ = false;
     slots_.for_each([this](ring_slot& s) {
         s.watched = 0;
         for (bool const reading : {true, false}) {
@@ -277,14 +286,6 @@ outcome io_uring_backend::take_over() noexcept {
         }
         if (s.closed && s.in_flight == 0) {
             slots_.give_back(s);
-        }
-    });
-    for_each_file_request([this](file_request& r) {
-        bool const cancelled =
-            std::exchange(r.cancelling, false) || static_cast<ring_slot&>(*slot(*r.op)).over;
-        if (outcome const issued = cancelled ? canceled : issue_on_file(*r.op, r);
-            issued != again) {
-            on_file_over(r, issued);
         }
     });
     start_waiting();
