@@ -114,20 +114,28 @@ TEST_P(atomic_sender_test, cancelled_while_it_waits_ends_early) {
     EXPECT_EQ(multiplexer().run().value(), 0) << "something was left behind";
 }
 
-TEST_P(atomic_sender_test, cancelled_inside_the_multiplexer_after_its_end_is_told_once) {
-    record_of<async_wait> wait;
-    auto operation = connect(atomic_async_wait(multiplexer(), 1ms), recorder(wait));
+TEST_P(atomic_sender_test, an_end_that_meets_its_cancellation_is_told_once_and_with_its_result) {
+    auto others = pipe();
+    auto operation = reading();
+    std::array<std::byte, 1> byte;
+    // Both end in one turn, and whichever is first cancels the other.
+    record_of<async_read> other;
+    auto first =
+        connect(async_read(others.reader, buffer(byte)), calling_for<async_read>{[&](auto&& r) {
+                    operation.cancel();
+                    other.value.emplace(std::move(r));
+                }});
     (void)operation.start();
+    (void)first.start();
     settle();
-    // Both in one turn: the end is met while the cancellation is on its way.
-    auto const limit = now() + 1ms;
-    while (now() < limit) {
-        (void)multiplexer().try_run_until(limit);
-    }
-    operation.cancel();
-    ASSERT_TRUE(drive_until([&] { return wait.done(); }));
+    send("hello");
+    ASSERT_TRUE(others.writer.write(bytes_of(std::string("x")), patience));
+    ASSERT_TRUE(drive_until([&] { return read.done() && other.value.has_value(); }));
+    EXPECT_TRUE(*read.value ? text_of(*read.value) == "hello"
+                            : read.value->error() == std::errc::operation_canceled);
+    EXPECT_TRUE(operation.completed());
     EXPECT_EQ(multiplexer().run().value(), 0);
-    EXPECT_EQ(wait.dones, 1);
+    EXPECT_EQ(read.dones, 1);
 }
 
 TEST_P(atomic_sender_test, keeps_its_deadline) {
