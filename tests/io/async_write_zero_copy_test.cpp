@@ -155,16 +155,17 @@ TEST_P(async_write_zero_copy_test, fails_where_the_peer_has_gone) {
 }
 
 TEST_P(async_write_zero_copy_test, over_unix_sockets_copies) {
+    std::string const hello = "hello";
     auto sockets = stream_socket_handle::socket_pair().value();
     sockets.first.set_multiplexer(multiplexer());
     sockets.second.set_multiplexer(multiplexer());
     auto operation =
-        connect(async_write_zero_copy(sockets.first, bytes_of("hello")), recorder(written));
+        connect(async_write_zero_copy(sockets.first, bytes_of(hello)), recorder(written));
     (void)operation.start();
     ASSERT_TRUE(drive_until([&] { return written.done(); }));
     ASSERT_TRUE(*written.value) << written.value->error().message();
     std::array<std::byte, 16> memory;
-    EXPECT_EQ(text_of(sockets.second.read(buffer(memory), patience)), "hello");
+    EXPECT_EQ(text_of(sockets.second.read(buffer(memory), patience)), hello);
 }
 
 TEST_P(async_write_zero_copy_test, is_held_until_the_peer_has_taken_it) {
