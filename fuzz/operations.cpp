@@ -290,7 +290,7 @@ private:
         check(!any || r.bytes_transferred() != 0, "a write moves at least one byte");
         written_ += r.bytes_transferred();
     }
-    void check_expected(std::error_code e) const {
+    void check_expected(std::error_code e) {
         if (e == std::errc::timed_out || e == std::errc::operation_canceled) {
             return;
         }
@@ -298,11 +298,18 @@ private:
         check(e == std::errc::broken_pipe || e == std::errc::connection_reset ||
                   e == std::errc::bad_file_descriptor || e == std::errc::not_connected,
               "an error says what has happened");
+        // Who closes a connection with bytes unread resets it, and what was under way is gone; the error is told once,
+        // to whichever direction asks first.
+        lost_ = lost_ || e == std::errc::connection_reset || e == std::errc::broken_pipe;
     }
 
 public:
     /// The other direction of a connection shares its ends.
-    void note_closed() noexcept { closed_ = true; }
+    void note_closed(bool lost) noexcept {
+        closed_ = true;
+        lost_ = lost_ || lost;
+    }
+    [[nodiscard]] bool lost() const noexcept { return lost_; }
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
 private:
@@ -312,7 +319,8 @@ private:
     std::size_t received_ = 0;
     bool const prompt_;    // what was written can be read at once
     bool closed_ = false;  // one of the ends
-    bool lost_ = false;    // bytes went with a destroyed operation: the rest is not compared
+    bool lost_ =
+        false;  // bytes went with a destroyed operation, or a reset: the rest is not compared
 };
 
 stream_socket_handle::pair tcp_pair() {
@@ -346,7 +354,7 @@ void play(input& in, io_multiplexer& m, std::uint8_t what) {
         d.step(op % 16, in.take<std::uint8_t>(), m);
         if (d.closed()) {
             for (direction& other : all) {
-                other.note_closed();
+                other.note_closed(d.lost());
             }
         }
     }
