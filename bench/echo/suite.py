@@ -4,13 +4,12 @@
 Each case runs alone on one core, the load generator on another. The runs alternate between the
 cases, so that what the machine does meanwhile meets all of them; ratios pair runs of one round.
 """
-import argparse
 import pathlib
 import statistics
 import sys
 import time
 
-from harness import build, chart, machine, report
+from harness import build, chart, machine, report, suite
 from harness.counters import Counters
 from harness.rounds import add_ratio, alternate, attempt
 from harness.server import Load, MeasureError, Server, descriptor_limit
@@ -90,39 +89,21 @@ def main(arguments):
     if disturbed:
         print(f"echo: other work on these cores disturbed the timings of {', '.join(disturbed)}",
               file=sys.stderr)
-    for case, error in results.errors.items():
-        print(f"echo: {case}: {error}", file=sys.stderr)
+    suite.tell_errors("echo", results)
     build.progress(f"{output} written after {time.monotonic() - started:.0f} s")
     if options.docs:
         write_docs(options, results, columns, targets)
-    if options.assert_targets:
-        missed = [target for target in targets if not target.ok]
-        for target in missed:
-            print(f"echo: missed: {target}", file=sys.stderr)
-        return 1 if missed or results.errors else 0
-    return 1 if results.errors else 0
+    return suite.exit_status(options, results, targets)
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run echo", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=PLUMB + PEERS,
-                        help="which, separated by commas; default all: " + ", ".join(PLUMB + PEERS))
-    parser.add_argument("--phases", type=lambda text: text.split(","), default=None,
-                        help="what to measure, separated by commas: " + ", ".join(PHASES))
+    parser = suite.parser("echo", __doc__, PLUMB + PEERS, PHASES)
     parser.add_argument("--runs", type=int, help="timed runs of each case (7)")
     parser.add_argument("--seconds", type=float, help="length of a timed run (1.5)")
     parser.add_argument("--connections", type=int, default=100, help="connections (100)")
     parser.add_argument("--idle-connections", type=int, help="for the memory (10000)")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks/echo.md")
-    parser.add_argument("--assert", action="store_true", dest="assert_targets",
-                        help="fail when a target is missed")
-    options = parser.parse_args(arguments)
-    unknown = (set(options.cases) - {*PLUMB, *PEERS}) | (set(options.phases or []) - {*PHASES})
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    options = suite.parse(parser, arguments, skipped_when_quick=["gcc"])
     quick = options.quick
-    options.phases = options.phases or [name for name in PHASES if not (quick and name == "gcc")]
     options.runs = options.runs or (3 if quick else 7)
     options.seconds = options.seconds or (0.5 if quick else 1.5)
     options.counted = (2000, 7000) if quick else (4000, 24000)

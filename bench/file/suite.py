@@ -3,17 +3,15 @@
 
 One read at a time, and 32 in flight.
 """
-import argparse
 import filecmp
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import pathlib
 
-from harness import build, chart, machine, report
+from harness import build, chart, machine, report, suite
 from harness.rounds import add_ratio, alternate
 from harness.server import MeasureError
 
@@ -69,33 +67,19 @@ def main(arguments):
     if targets:
         print()
         print(report.targets_table(targets))
-    for case, error in results.errors.items():
-        print(f"file: {case}: {error}", file=sys.stderr)
+    suite.tell_errors("file", results)
     if options.docs:
         write_docs(options, results, columns, copies, copy_columns, targets)
-    if options.assert_targets:
-        return 1 if results.errors or not all(target.ok for target in targets) else 0
-    return 1 if results.errors else 0
+    return suite.exit_status(options, results, targets)
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run file", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=PEERS + PLUMB,
-                        help="which, separated by commas; default all: " + ", ".join(PEERS + PLUMB))
-    parser.add_argument("--phases", type=lambda text: text.split(","), default=PHASES,
-                        help="what to measure, separated by commas: " + ", ".join(PHASES))
+    parser = suite.parser("file", __doc__, PEERS + PLUMB, PHASES)
     parser.add_argument("--runs", type=int, help="runs of each case (11)")
     parser.add_argument("--reads", type=int, help="reads from memory of a run (1000000)")
     parser.add_argument("--direct-reads", type=int, help="reads from the device of a run (20000)")
     parser.add_argument("--megabytes", type=int, help="size of the file, in MiB (512)")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks/file.md")
-    parser.add_argument("--assert", action="store_true", dest="assert_targets",
-                        help="fail when a target is missed")
-    options = parser.parse_args(arguments)
-    unknown = (set(options.cases) - {*PLUMB, *PEERS}) | (set(options.phases) - {*PHASES})
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    options = suite.parse(parser, arguments)
     options.runs = options.runs or (3 if options.quick else 11)
     options.reads = options.reads or (200_000 if options.quick else 1_000_000)
     options.direct_reads = options.direct_reads or (4_000 if options.quick else 20_000)
@@ -108,13 +92,7 @@ def build_case(case, native):
         if not machine.output("fio", "--version"):
             raise build.BuildError("fio is not installed")
         return ["fio"]
-    name, multiplexer = case, ""
-    if case.startswith("plumb."):
-        name = "_".join(case.split(".")[:2])
-        multiplexer = ".".join(case.split(".")[2:])
-    native.build(f"bench_file_{name}")
-    command = [native.path("file", name, "file")]
-    return command + (["--multiplexer", multiplexer] if multiplexer else [])
+    return suite.build_case("file", case, native)
 
 
 def make_data(path, megabytes):
@@ -125,21 +103,10 @@ def make_data(path, megabytes):
         os.fsync(file.fileno())
 
 
-def run_program(words):
-    try:
-        ended = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                               timeout=300)
-    except subprocess.TimeoutExpired as error:
-        raise MeasureError("it didn't end within 300 s") from error
-    if ended.returncode != 0:
-        raise MeasureError(f"exit status {ended.returncode}: {ended.stderr.strip()[-500:]}")
-    return ended.stdout
-
-
 def run_fio(path, reads, in_flight, direct):
     """Its own engine for each: one after another by pread, several through a ring."""
     engine = "psync" if in_flight == 1 else "io_uring"
-    told = json.loads(run_program([
+    told = json.loads(suite.run_program([
         "fio", "--name=reads", "--rw=randread", "--bs=4k", f"--filename={path}", "--thread",
         f"--ioengine={engine}", f"--iodepth={in_flight}", f"--direct={int(direct)}",
         f"--number_ios={reads}", f"--io_size={reads * 4096}", "--norandommap", "--invalidate=0",
@@ -157,7 +124,7 @@ def read_at_random(mode, path, options, commands, results):
     def run(command):
         if command == ["fio"]:
             return {metric: run_fio(path, reads, in_flight, direct)}
-        told = run_program([*command, "--path", path, "--reads", reads, "--in-flight", in_flight,
+        told = suite.run_program([*command, "--path", path, "--reads", reads, "--in-flight", in_flight,
                             *(["--direct"] if direct else [])])
         return {metric: json.loads(told)["ns_per_read"]}
 
@@ -185,9 +152,9 @@ def copy(path, options, commands, results):
         os.sync()  # so that no copy waits for what another one has left to be stored
         began = time.perf_counter_ns()
         if command == ["cp"]:
-            run_program(["cp", path, to])
+            suite.run_program(["cp", path, to])
         else:
-            run_program([*command, "--path", path, "--copy", to])
+            suite.run_program([*command, "--path", path, "--copy", to])
         took = time.perf_counter_ns() - began
         if not filecmp.cmp(path, to, shallow=False):
             raise MeasureError("the copy is not like the original")

@@ -3,16 +3,14 @@
 
 It should cost what is ready, however much is pending.
 """
-import argparse
 import json
 import pathlib
 import re
 import resource
-import subprocess
 import sys
 import tempfile
 
-from harness import build, chart, machine, report
+from harness import build, chart, machine, report, suite
 from harness.rounds import alternate
 from harness.server import MeasureError
 
@@ -56,31 +54,17 @@ def main(arguments):
     for turn in TURNS:
         print(report.text_table(results, options.cases, columns(options, turn)) + "\n")
     print(report.targets_table(targets))
-    for case, error in results.errors.items():
-        print(f"idle: {case}: {error}", file=sys.stderr)
+    suite.tell_errors("idle", results)
     if options.docs:
         write_docs(options, results, targets)
-    if options.assert_targets:
-        return 1 if results.errors or not all(target.ok for target in targets) else 0
-    return 1 if results.errors else 0
+    return suite.exit_status(options, results, targets)
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run idle", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer runs")
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=CASES,
-                        help="which, separated by commas; default all: " + ", ".join(CASES))
-    parser.add_argument("--phases", type=lambda text: text.split(","), default=PHASES,
-                        help="what to measure, separated by commas: " + ", ".join(PHASES))
+    parser = suite.parser("idle", __doc__, CASES, PHASES)
     parser.add_argument("--runs", type=int, help="runs of each case (7)")
     parser.add_argument("--turns", type=int, help="turns of a run (50000)")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks/idle.md")
-    parser.add_argument("--assert", action="store_true", dest="assert_targets",
-                        help="fail when a target is missed")
-    options = parser.parse_args(arguments)
-    unknown = (set(options.cases) - {*CASES}) | (set(options.phases) - {*PHASES})
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    options = suite.parse(parser, arguments)
     options.runs = options.runs or (3 if options.quick else 7)
     options.turns = options.turns or (10_000 if options.quick else 50_000)
     return options
@@ -102,20 +86,9 @@ def pending_of(turn):
     return [min(pending, allowed) if turn != "timeout_io" else pending for pending in PENDING]
 
 
-def run_program(words):
-    try:
-        ended = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                               timeout=300)
-    except subprocess.TimeoutExpired as error:
-        raise MeasureError("it didn't end within 300 s") from error
-    if ended.returncode != 0:
-        raise MeasureError(f"exit status {ended.returncode}: {ended.stderr.strip()[-500:]}")
-    return ended.stdout
-
-
 def time_turns(options, command, turn):
     """Every number pending in each round, so that the machine is the same for all."""
-    return {f"ns.{turn}.{pending}": json.loads(run_program(
+    return {f"ns.{turn}.{pending}": json.loads(suite.run_program(
         [*command, "--turn", turn, "--pending", pending, "--turns", options.turns]))["ns_per_turn"]
         for pending in pending_of(turn)}
 
@@ -126,7 +99,7 @@ def count_turns(command, turn):
     def count(pending, turns):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log"
-            run_program(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+            suite.run_program(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                          f"--log-file={log}", f"--toggle-collect={FUNCTIONS[turn]}", *command,
                          "--turn", turn, "--pending", pending, "--turns", turns])
             found = re.search(r"Collected : (\d+)", log.read_text())

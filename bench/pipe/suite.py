@@ -3,14 +3,11 @@
 
 A thread on another core keeps the pipes full; each read takes one byte, and its end starts the next.
 """
-import argparse
 import json
-import subprocess
 import sys
 
-from harness import build, chart, machine, report
+from harness import build, chart, machine, report, suite
 from harness.rounds import add_ratio, alternate
-from harness.server import MeasureError
 
 PLUMB = ["plumb.blocking", "plumb.sender.epoll", "plumb.sender.io_uring", "plumb.coroutine.epoll",
          "plumb.coroutine.io_uring"]
@@ -37,7 +34,7 @@ def main(arguments):
     commands = {}
     for case in options.cases:
         try:
-            commands[case] = build_case(case, native)
+            commands[case] = suite.build_case("pipe", case, native)
         except build.BuildError as error:
             results.fail(case, error)
     if "timing" in options.phases:
@@ -57,55 +54,24 @@ def main(arguments):
     if targets:
         print()
         print(report.targets_table(targets))
-    for case, error in results.errors.items():
-        print(f"pipe: {case}: {error}", file=sys.stderr)
+    suite.tell_errors("pipe", results)
     if options.docs:
         write_docs(options, results, columns, single, targets)
-    if options.assert_targets:
-        return 1 if results.errors or not all(target.ok for target in targets) else 0
-    return 1 if results.errors else 0
+    return suite.exit_status(options, results, targets)
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="bench/run pipe", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
-    parser.add_argument("--cases", type=lambda text: text.split(","), default=PEERS + PLUMB,
-                        help="which, separated by commas; default all: " + ", ".join(PEERS + PLUMB))
-    parser.add_argument("--phases", type=lambda text: text.split(","), default=PHASES,
-                        help="what to measure, separated by commas: " + ", ".join(PHASES))
+    parser = suite.parser("pipe", __doc__, PEERS + PLUMB, PHASES)
     parser.add_argument("--runs", type=int, help="runs of each case (11)")
     parser.add_argument("--reads", type=int, help="reads of a run (2000000)")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks/pipe.md")
-    parser.add_argument("--assert", action="store_true", dest="assert_targets",
-                        help="fail when a target is missed")
-    options = parser.parse_args(arguments)
-    unknown = (set(options.cases) - {*PLUMB, *PEERS}) | (set(options.phases) - {*PHASES})
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    options = suite.parse(parser, arguments)
     options.runs = options.runs or (3 if options.quick else 11)
     options.reads = options.reads or (300_000 if options.quick else 2_000_000)
     return options
 
 
-def build_case(case, native):
-    name, multiplexer = case, ""
-    if case.startswith("plumb."):
-        name = "_".join(case.split(".")[:2])
-        multiplexer = ".".join(case.split(".")[2:])
-    native.build(f"bench_pipe_{name}")
-    command = [native.path("pipe", name, "pipe")]
-    return command + (["--multiplexer", multiplexer] if multiplexer else [])
-
-
 def run_program(command, *arguments):
-    words = [str(word) for word in (*command, *arguments)]
-    try:
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired as error:
-        raise MeasureError("it didn't end within 120 s") from error
-    if ended.returncode != 0:
-        raise MeasureError(f"exit status {ended.returncode}: {ended.stderr.strip()}")
-    return json.loads(ended.stdout)
+    return json.loads(suite.run_program([*command, *arguments], timeout=120))
 
 
 def time_reads(options, commands, results):
