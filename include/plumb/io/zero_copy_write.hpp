@@ -20,7 +20,7 @@ namespace plumb {
 /// connection before where that may be. With the multiplexer's end it counts as released, although the kernel may still
 /// send from the buffer. Once released it can be reset.
 /// Errors, deadlines and cancellation: as `io_handle::co_write`. Cancel-safe: yes, it tells how much was written.
-/// Threads: the multiplexer's. Allocates: the first one of a ring. Source: the decision on zero-copy sends (D7).
+/// Threads: the multiplexer's. Allocates: the first one of a ring.
 class [[nodiscard]] zero_copy_write : private zero_copy_operation {
 public:
     zero_copy_write(stream_socket_handle& to, io_request<const_buffers> request,
