@@ -16,15 +16,16 @@ io_backend::file_helpers::~file_helpers() {
     }
 }
 
+/// Starts all of them, so that what comes later allocates nothing, whatever runs at the same time.
 /// @return whether there is a thread
-bool io_backend::file_helpers::start_another() noexcept {
-    if (started_ == most) {
-        return true;
-    }
-    threads_[started_] = {[](void* self) noexcept { static_cast<file_helpers*>(self)->help(); },
-                          this};
-    if (platform::os().start_thread(threads_[started_]) >= 0) {
-        process_ = platform::os().process();
+bool io_backend::file_helpers::start_threads() noexcept {
+    process_ = platform::os().process();
+    while (started_ != most) {
+        threads_[started_] = {[](void* self) noexcept { static_cast<file_helpers*>(self)->help(); },
+                              this};
+        if (platform::os().start_thread(threads_[started_]) < 0) {
+            break;
+        }
         ++started_;
     }
     return started_ != 0;
@@ -35,10 +36,9 @@ platform::outcome io_backend::file_helpers::start(io_operation& op) noexcept {
         return platform::failed_with(std::errc::not_supported);  // the helpers stayed behind
     }
     std::scoped_lock const locked(mutex_);
-    if (to_do_ >= started_ && !start_another()) {
+    if (started_ == 0 && !start_threads()) {
         return platform::failed_with(std::errc::not_supported);
     }
-    ++to_do_;
     stage_of(op) = stage::queued;
     ++slot(op)->in_flight;
     queued_.push(op);
@@ -63,7 +63,6 @@ void io_backend::file_helpers::help() noexcept {
             done = add_part(*op, do_part(*op));
         }
         locked.lock();
-        --to_do_;
         running_.erase(*op);
         stage_of(*op) = stage::over;
         set_outcome(*op, done);
@@ -77,9 +76,7 @@ void io_backend::file_helpers::help() noexcept {
 }
 
 void io_backend::file_helpers::take_out(io_operation& op) noexcept {
-    bool const queued = stage_of(op) == stage::queued;
-    to_do_ -= queued ? 1 : 0;
-    (queued ? queued_ : over_).erase(op);
+    (stage_of(op) == stage::queued ? queued_ : over_).erase(op);
     stage_of(op) = stage::none;
     --slot(op)->in_flight;
     any_over_.store(!over_.empty());

@@ -13,12 +13,12 @@
 
 namespace plumb {
 
-/// Threads that do the parts of operations on files, and are started when there is something for them to do.
+/// Threads that do the parts of operations on files; all are started when there first is something for them to do.
 ///
 /// Stages of an operation, under the mutex: queued -> running (a helper has it) -> over -> none, or queued -> none where
 /// it is cancelled. What runs can't be stopped: who wants its memory back waits. In a process that was forked off there
 /// are no helpers: nothing waits for them there.
-/// Threads: the driver's. Allocates: never.
+/// Threads: the driver's. Allocates: the threads, at the first start.
 class io_backend::file_helpers {
 public:
     explicit file_helpers(io_backend& of) noexcept : of_(of) {}
@@ -57,7 +57,7 @@ private:
     static constexpr std::size_t most = 4;
 
     [[nodiscard]] bool forked() const noexcept { return platform::os().process() != process_; }
-    bool start_another() noexcept;
+    bool start_threads() noexcept;
     void help() noexcept;
     void take_out(io_operation& op) noexcept;
     void await_over(std::unique_lock<std::mutex>& locked, io_operation const& op) noexcept;
@@ -72,7 +72,6 @@ private:
     std::atomic<bool> any_over_{false};
     std::array<platform::thread_start, most> threads_;
     std::size_t started_ = 0;
-    std::size_t to_do_ = 0;  // how many are queued or run
     bool awaited_ = false;
     bool ended_ = false;
     std::int64_t process_ = 0;  // where the threads are
