@@ -5,6 +5,7 @@ import pathlib
 import re
 import tempfile
 
+from harness import suite
 from harness.server import MeasureError, Server
 
 WAITS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter", "poll", "ppoll", "select"}
@@ -39,10 +40,7 @@ class Counters:
             table = folder / "table"
             wrapper = ["strace", "-f", "-c", "-U", "calls,name", "-o", table]
             report = self._serve(command, requests, wrapper)
-            rows = re.findall(r"^\s*(\d+)\s+(\w+)$", table.read_text(), re.MULTILINE)
-            calls = {name: int(number) for number, name in rows if name != "total"}
-            if not calls:
-                raise MeasureError("strace reported no calls")
+            calls = _traced(table)
             waits = sum(number for name, number in calls.items() if name in WAITS)
             return {"calls": sum(calls.values()), "turns": report.get("turns") or waits}
 
@@ -70,3 +68,43 @@ class Counters:
         with tempfile.TemporaryDirectory() as folder:
             many = count(self._long, pathlib.Path(folder))
         return {name: (many[name] - few[name]) / (self._long - self._short) for name in many}
+
+
+def _traced(table):
+    """The number of calls by name, from what strace counted."""
+    rows = re.findall(r"^\s*(\d+)\s+(\w+)$", table.read_text(), re.MULTILINE)
+    calls = {name: int(number) for number, name in rows if name != "total"}
+    if not calls:
+        raise MeasureError("strace reported no calls")
+    return calls
+
+
+# What a whole run of a program takes; `run` runs a command to its end.
+
+def program_instructions(command, *options, run=suite.run_program):
+    """Those of the program itself, by callgrind with these options more."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log"
+        # Without its own output file; the sum is in the log.
+        run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}",
+             *options, *command])
+        found = re.search(r"Collected : (\d+)", log.read_text())
+    if not found:
+        raise MeasureError("callgrind reported no instructions")
+    return int(found[1])
+
+
+def program_allocations(command, preload, run=suite.run_program):
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "count"
+        run(["env", f"LD_PRELOAD={preload}", f"COUNT_ALLOCATIONS_TO={result}", *command])
+        if not result.exists():
+            raise MeasureError("the allocations were not counted")
+        return int(result.read_text())
+
+
+def program_calls(command, run=suite.run_program):
+    with tempfile.TemporaryDirectory() as folder:
+        table = pathlib.Path(folder) / "table"
+        run(["strace", "-f", "-c", "-U", "calls,name", "-o", table, *command])
+        return sum(_traced(table).values())

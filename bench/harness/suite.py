@@ -45,6 +45,38 @@ def build_case(suite, case, native):
     return command + (["--multiplexer", multiplexer] if multiplexer else [])
 
 
+# Where both compilers are measured: what is added to the names of metrics.
+SUFFIXES = {"clang": "", "gcc": "_gcc"}
+
+
+def build_by_both(suite, cases, targets, results):
+    """The programs of each case by what is added to the names of metrics, and the folder of the first compiler.
+    `targets` are built by that alone."""
+    commands = {case: {} for case in cases}
+    builds = {suffix: build.NativePrograms(compiler) for compiler, suffix in SUFFIXES.items()}
+    for suffix, native in builds.items():
+        native.configure()
+        for target in targets if not suffix else ():
+            native.build(target)
+        for case in list(commands):
+            name = case.replace(".", "_")
+            try:
+                native.build(f"bench_{suite}_{name}")
+                commands[case][suffix] = [native.path(suite, name, suite)]
+            except build.BuildError as error:
+                results.fail(case, error)
+                del commands[case]
+    return commands, builds[""]
+
+
+def by_both(measure):
+    """Measures what each compiler made."""
+    def run(command):
+        return {metric + suffix: value for suffix, words in command.items()
+                for metric, value in measure(words).items()}
+    return run
+
+
 def run_program(words, timeout=300):
     """@return what it printed"""
     try:

@@ -4,15 +4,11 @@
 It should cost what is ready, however much is pending.
 """
 import json
-import pathlib
-import re
 import resource
 import sys
-import tempfile
 
-from harness import build, chart, machine, report, suite
+from harness import build, chart, counters, machine, report, suite
 from harness.rounds import alternate
-from harness.server import MeasureError
 
 CASES = ["plumb.epoll", "plumb.io_uring"]
 TURNS = ["complete_io", "run", "timeout_io"]
@@ -97,15 +93,9 @@ def count_turns(command, turn):
     short, long = 100, 1_100
 
     def count(pending, turns):
-        with tempfile.TemporaryDirectory() as folder:
-            log = pathlib.Path(folder) / "log"
-            suite.run_program(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                         f"--log-file={log}", f"--toggle-collect={FUNCTIONS[turn]}", *command,
-                         "--turn", turn, "--pending", pending, "--turns", turns])
-            found = re.search(r"Collected : (\d+)", log.read_text())
-            if not found:
-                raise MeasureError("callgrind reported no instructions")
-            return int(found[1])
+        return counters.program_instructions(
+            [*command, "--turn", turn, "--pending", pending, "--turns", turns],
+            f"--toggle-collect={FUNCTIONS[turn]}")
 
     return {f"instructions.{turn}.{pending}":
             (count(pending, long) - count(pending, short)) / (long - short) for pending in pending_of(turn)}

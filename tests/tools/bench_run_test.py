@@ -15,7 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
-from harness import chart, report  # noqa: E402
+from harness import chart, report, suite  # noqa: E402
 from harness.counters import Counters  # noqa: E402
 
 
@@ -88,7 +88,8 @@ class bench_run(unittest.TestCase):
     def test_an_unknown_suite_is_wrong_usage(self):
         run = subprocess.run([BENCH / "run", "nosuch"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 2)
-        self.assertIn("suites: echo", run.stderr)
+        self.assertRegex(run.stderr, "suites: .*echo")
+        self.assertNotIn("harness", run.stderr)
 
 
 class echo_suite(unittest.TestCase):
@@ -141,6 +142,23 @@ class echo_suite(unittest.TestCase):
         self.assertIsNone(
             results.get("plumb.handle.epoll", "ratio.requests_per_second.raw_epoll"))
         self.assertIsNotNone(results.get("plumb.handle.epoll", "ratio.requests_per_second.libuv"))
+
+
+class suites_of_coroutines(unittest.TestCase):
+    def test_what_gcc_made_is_told_by_the_end_of_a_name(self):
+        measure = suite.by_both(lambda words: {"words": len(words)})
+        self.assertEqual(measure({"": ["a"], "_gcc": ["a", "b"]}), {"words": 1, "words_gcc": 2})
+
+    def test_every_case_has_its_program_under_the_same_name(self):
+        for name in ("layers",):
+            loaded = load_suite(name)
+            for case in {case.rpartition(".")[0].replace(".", "_") for case in loaded.CASES}:
+                programs = list((BENCH / name / case).glob(f"{name}.*"))
+                self.assertEqual(len(programs), 1, case)
+
+    def test_a_model_is_compared_in_the_same_shape(self):
+        self.assertEqual(load_suite("layers").peers_of("coroutine.10"),
+                         ["callback.10", "callback_pooled.10"])
 
 
 if __name__ == "__main__":
