@@ -150,7 +150,7 @@ class suites_of_coroutines(unittest.TestCase):
         self.assertEqual(measure({"": ["a"], "_gcc": ["a", "b"]}), {"words": 1, "words_gcc": 2})
 
     def test_every_case_has_its_program_under_the_same_name(self):
-        for name in ("layers",):
+        for name in ("layers", "tcp_reader"):
             loaded = load_suite(name)
             for case in {case.rpartition(".")[0].replace(".", "_") for case in loaded.CASES}:
                 programs = list((BENCH / name / case).glob(f"{name}.*"))
