@@ -8,10 +8,13 @@
 
 #include "support/backend.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace plumb::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 // On files: file_io_test.
 class async_barrier_test : public on_every_backend {};
@@ -39,6 +42,22 @@ TEST_P(async_barrier_test, of_a_pipe_is_over_at_once_beside_a_write_that_waits) 
 
     write.cancel();
     ASSERT_TRUE(drive_until([&] { return written.done(); }));
+}
+
+TEST_P(async_barrier_test, the_try_forms_are_those_of_the_blocking_call) {
+    auto p = pipe();
+    std::string const some("text");
+    auto constexpr all = barrier_kind::wait_all;
+    for (auto const& sender :
+         {async_barrier::try_async_barrier(p.writer, bytes_of(some)),
+          async_barrier::try_async_barrier_for(p.writer, bytes_of(some), all, 1ms),
+          async_barrier::try_async_barrier_until(p.writer, bytes_of(some), all, now())}) {
+        record_of<async_barrier> stored;
+        auto barrier = connect(sender, recorder(stored));
+        (void)barrier.start();
+        (void)barrier.poll();
+        EXPECT_EQ(stored.value->value().bytes(), some.size());
+    }
 }
 
 TEST_P(async_barrier_test, of_a_closed_handle_is_an_error) {

@@ -434,6 +434,21 @@ TEST_P(async_read_test, a_deadline_of_zero_is_timed_out_at_once_when_nothing_is_
     EXPECT_LT(now() - before, 1s);
 }
 
+TEST_P(async_read_test, the_try_forms_are_those_of_the_blocking_call) {
+    auto const before = now();
+    for (auto const& sender :
+         {async_read::try_async_read(tcp.second, buffer(memory)),
+          async_read::try_async_read_for(tcp.second, buffer(memory), 20ms),
+          async_read::try_async_read_until(tcp.second, buffer(memory), before + 30ms)}) {
+        read = {};
+        auto operation = connect(sender, recorder(read));
+        (void)operation.start();
+        ASSERT_TRUE(await_read());
+        EXPECT_EQ(read.value->error(), std::errc::timed_out);
+    }
+    EXPECT_GE(now() - before, 30ms);
+}
+
 TEST_P(async_read_test, a_deadline_in_the_past_is_as_zero) {
     auto operation = connect(async_read(tcp.second, buffer(memory), now() - 1s), recorder(read));
     (void)operation.start();

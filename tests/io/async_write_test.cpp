@@ -172,6 +172,21 @@ TEST_P(async_write_test, a_second_writer_is_told_that_the_handle_is_busy) {
     EXPECT_EQ(written.value->error(), std::errc::operation_canceled);
 }
 
+TEST_P(async_write_test, the_try_forms_are_those_of_the_blocking_call) {
+    std::string const block(64 << 10, 'x');
+    fill(tcp.first, block);
+    for (auto const& sender :
+         {async_write::try_async_write(tcp.first, bytes_of(block)),
+          async_write::try_async_write_for(tcp.first, bytes_of(block), 20ms),
+          async_write::try_async_write_until(tcp.first, bytes_of(block), now() + 20ms)}) {
+        written = {};
+        auto operation = connect(sender, recorder(written));
+        (void)operation.start();
+        ASSERT_TRUE(await_write());
+        EXPECT_EQ(written.value->error(), std::errc::timed_out);
+    }
+}
+
 TEST_P(async_write_test, a_reset_in_mid_write_is_an_error) {
     std::string const block(64 << 10, 'x');
     fill(tcp.first, block);

@@ -5,6 +5,8 @@
 #include <plumb/io/io_awaitable.hpp>
 #include <plumb/io/io_operation.hpp>
 
+#include <chrono>
+
 namespace plumb {
 
 /// The sender of `io_handle::barrier`: the same arguments, result and errors, and `operation_canceled`.
@@ -19,6 +21,25 @@ public:
                            barrier_kind kind = barrier_kind::wait_data_only,
                            deadline limit = {}) noexcept
         : target_(&target), request_(request), limit_(limit), kind_(kind) {}
+
+    /// Named as the blocking forms are: a deadline of zero, relative, absolute.
+    static async_barrier
+    try_async_barrier(io_handle& target, io_request<const_buffers> request = {},
+                      barrier_kind kind = barrier_kind::wait_data_only) noexcept {
+        return async_barrier(target, request, kind, std::chrono::nanoseconds(0));
+    }
+    template <class Rep, class Period>
+    static async_barrier
+    try_async_barrier_for(io_handle& target, io_request<const_buffers> request, barrier_kind kind,
+                          std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return async_barrier(target, request, kind, limit);
+    }
+    template <class Clock, class Duration>
+    static async_barrier
+    try_async_barrier_until(io_handle& target, io_request<const_buffers> request, barrier_kind kind,
+                            std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return async_barrier(target, request, kind, limit);
+    }
 
     class operation : public io_operation {
     protected:

@@ -5,6 +5,8 @@
 #include <plumb/io/io_awaitable.hpp>
 #include <plumb/io/io_operation.hpp>
 
+#include <chrono>
+
 namespace plumb {
 
 /// The sender of `io_handle::write`: the same arguments, result and errors, and `operation_canceled`.
@@ -17,6 +19,24 @@ public:
 
     async_write(io_handle& target, io_request<const_buffers> request, deadline limit = {}) noexcept
         : target_(&target), request_(request), limit_(limit) {}
+
+    /// Named as the blocking forms are: a deadline of zero, relative, absolute.
+    static async_write try_async_write(io_handle& target,
+                                       io_request<const_buffers> request) noexcept {
+        return async_write(target, request, std::chrono::nanoseconds(0));
+    }
+    template <class Rep, class Period>
+    static async_write
+    try_async_write_for(io_handle& target, io_request<const_buffers> request,
+                        std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return async_write(target, request, limit);
+    }
+    template <class Clock, class Duration>
+    static async_write
+    try_async_write_until(io_handle& target, io_request<const_buffers> request,
+                          std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return async_write(target, request, limit);
+    }
 
     class operation : public io_operation {
     protected:
