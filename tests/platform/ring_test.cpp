@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/linux/ring.hpp"
 
+#include <plumb/handle/pipe_handle.hpp>
+
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -64,6 +66,19 @@ TEST_P(ring_test, completions_beyond_its_queue_are_not_lost) {
         ASSERT_EQ(r.pop().user_data, i);
     }
     EXPECT_TRUE(r.empty());
+}
+
+TEST_P(ring_test, what_the_kernel_had_not_taken_is_not_done_to_the_next_file_of_a_number) {
+    auto ends = pipe_handle::anonymous_pipe().value();
+    ASSERT_TRUE(ends.writer.write(const_buffer("text", 4u)));
+    auto const file = static_cast<int>(ends.reader.native());
+    char got[4] = {};
+    io_uring_sqe* const entry = r.next();
+    io_uring_prep_read(entry, file, got, sizeof(got), 0);
+    r.disown(file);
+    ASSERT_EQ(r.enter(1, forever), 0);
+    EXPECT_EQ(r.pop().result, -EBADF);
+    EXPECT_EQ(got[0], 0);
 }
 
 TEST_P(ring_test, a_wait_ends_at_its_time_out) {

@@ -1405,6 +1405,7 @@ void io_uring_backend::close(ring_slot& s) noexcept {
     s.closed = s.over = true;
     // A request keeps the file open, so they end before the native handle is closed.
     enter(0, 0);
+    ring_.disown(static_cast<int>(s.native));
 }
 
 void io_uring_backend::close_file(ring_slot& s) noexcept {

@@ -68,6 +68,17 @@ public:
         return count;
     }
 
+    /// Of a file that is about to be closed: what the kernel has not taken fails, instead of being done to the next file
+    /// of that number.
+    void disown(int file) noexcept {
+        for (unsigned i = first_untaken_; i != ring_.sq.sqe_tail; ++i) {
+            io_uring_sqe& entry = ring_.sq.sqes[i % submission_entries];
+            if (entry.fd == file) {
+                entry.fd = -1;
+            }
+        }
+    }
+
     /// How many completions are there that match.
     template <class Match>
     [[nodiscard]] std::size_t count_over(Match match) const noexcept {
