@@ -460,6 +460,46 @@ class OnEveryBackend:
                 cat.process.send_signal(signal.SIGTERM)
                 self.assert_interrupted(cat.end(), signal.SIGTERM)
 
+    def test_hears_only_who_has_sent_first(self):
+        with self.cat("udp-listen:0", "-", "--one-way", stdout=subprocess.PIPE) as cat:
+            port = self.port_of(cat)
+            with socket.socket(type=socket.SOCK_DGRAM) as first, \
+                    socket.socket(type=socket.SOCK_DGRAM) as other:
+                cat.process.send_signal(signal.SIGSTOP)  # so that all is there before it looks
+                first.sendto(b"one ", ("127.0.0.1", port))
+                other.sendto(b"not me ", ("127.0.0.1", port))
+                first.sendto(b"two", ("127.0.0.1", port))
+                cat.process.send_signal(signal.SIGCONT)
+                self.assertEqual(cat.process.stdout.read(7), b"one two")
+                cat.process.send_signal(signal.SIGINT)
+                self.assert_interrupted(cat.end(), signal.SIGINT)
+
+    def test_calls_nobody_before_it_was_called(self):
+        with socket.create_server(("127.0.0.1", 0)) as called:
+            called.settimeout(PATIENCE)
+            with self.cat("tcp-listen:0", f"tcp:127.0.0.1:{called.getsockname()[1]}") as cat:
+                port = self.port_of(cat)
+                called.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    called.accept()
+                called.settimeout(PATIENCE)
+                with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+                    client.sendall(b"ping")
+                    with called.accept()[0] as peer:
+                        self.assertEqual(peer.recv(4), b"ping")
+                self.assert_success(cat.end())
+
+    def test_one_way_to_a_peer_that_also_sends_loses_nothing(self):
+        with self.cat("-", "tcp-listen:0", "--one-way", stdin=subprocess.PIPE) as cat:
+            with self.connected_to(cat) as client:
+                client.sendall(b"nobody reads this")
+                cat.process.stdin.write(bytes(100_000))
+                cat.process.stdin.close()
+                cat.process.stdin = None
+                time.sleep(0.1)  # it could have ended, which would reset the connection
+                self.assertEqual(len(receive_all(client)), 100_000)
+            self.assert_success(cat.end())
+
     def test_one_direction_goes_on_when_the_other_has_ended(self):
         with self.cat("-", "tcp-listen:0", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
             with self.connected_to(cat) as client:

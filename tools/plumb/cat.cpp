@@ -119,11 +119,23 @@ task<> cat::main() {
 
 task<> cat::connect() {
     auto const limit = options_.timeout == 0s ? deadline() : deadline(options_.timeout);
-    auto both = when_all(first_.open(limit), second_.open(limit));
-    co_await with_stop(reads_.token(), std::move(both));
+    co_await with_stop(reads_.token(), open(limit));
     first_.refuse_same_file(second_);
     second_.make_empty();
     open_ = true;
+}
+
+/// A peer is not called before there is one to talk to it.
+task<> cat::open(deadline limit) {
+    if (first_.calls() && second_.is_called()) {
+        co_await second_.open(limit);
+        co_await first_.open(limit);
+    } else if (first_.is_called() && second_.calls()) {
+        co_await first_.open(limit);
+        co_await second_.open(limit);
+    } else {
+        co_await when_all(first_.open(limit), second_.open(limit));
+    }
 }
 
 task<> cat::copy_all() {
@@ -173,7 +185,7 @@ task<> cat::copy_to_end(cat_side& from, cat_side& to) {
         co_await write(to, const_buffer(first));
     }
     for (;;) {
-        auto const got = co_await from.reader()->co_read(buffer(room.get(), size));
+        auto const got = co_await from.read(buffer(room.get(), size));
         if (!got) {
             if (got.error() == std::errc::operation_canceled && (stopping_ || idle_)) {
                 interrupted_ = stopping_;
@@ -189,6 +201,9 @@ task<> cat::copy_to_end(cat_side& from, cat_side& to) {
     }
     to_end_ -= idle_ ? 0 : ends;
     to.end_writing();
+    if (!two_ways_ && !stopping_) {
+        co_await with_stop(writes_.token(), to.await_close(clock::now() + grace));
+    }
 }
 
 task<> cat::write(cat_side& to, const_buffer bytes) {

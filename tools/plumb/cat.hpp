@@ -35,6 +35,7 @@ private:
 
     plumb::task<> main();
     plumb::task<> connect();
+    plumb::task<> open(plumb::deadline limit);
     plumb::task<> copy_all();
     plumb::task<> copy(cat_side& from, cat_side& to);
     plumb::task<> copy_to_end(cat_side& from, cat_side& to);

@@ -4,11 +4,13 @@
 #include <plumb/handle/listen_socket_handle.hpp>
 #include <plumb/io/async_accept.hpp>
 #include <plumb/io/async_connect.hpp>
+#include <plumb/io/async_read.hpp>
 #include <plumb/io/async_receive.hpp>
 #include <plumb/io/async_wait.hpp>
 
 #include "tell.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -184,7 +186,24 @@ task<> cat_side::receive_first(deadline limit) {
     auto got = co_await datagrams_.co_receive(buffer(first_), limit);
     auto const datagram = check(std::move(got), "read from");
     first_.resize(datagram.buffers.bytes());
-    check(datagrams_.connect(datagram.from), "connect to");
+    first_sender_ = datagram.from;
+    check(datagrams_.connect(first_sender_), "connect to");
+}
+
+task<io_result<buffers>> cat_side::read(buffer room) {
+    if (address_.kind != kind::datagrams_of_first_sender) {
+        co_return co_await reader_->co_read(room);
+    }
+    // What others sent before it was connected to the first one is still there.
+    for (;;) {
+        auto got = co_await datagrams_.co_receive(room);
+        if (!got) {
+            co_return got.error();
+        }
+        if (got->from == first_sender_) {
+            co_return got->buffers;
+        }
+    }
 }
 
 bool cat_side::is_file() const noexcept {
@@ -203,7 +222,10 @@ void cat_side::go_to(extent_type position) {
 }
 
 void cat_side::make_empty() {
-    if (is_file() && ::ftruncate(input_.native(), 0) != 0) {
+    // What is cut off to nothing is stored when it is closed, by some file systems, so not without need.
+    struct stat about{};
+    if (is_file() && (::fstat(input_.native(), &about) != 0 || about.st_size != 0) &&
+        ::ftruncate(input_.native(), 0) != 0) {
         fail("write to", error_from_system(errno));
     }
 }
@@ -242,4 +264,17 @@ void cat_side::end_writing() {
         return;
     }
     check(writer_->close(), "write to");
+}
+
+task<> cat_side::await_close(deadline limit) {
+    if (!stream_.is_open()) {
+        co_return;
+    }
+    std::array<std::byte, 4096> dropped;
+    for (;;) {
+        auto const got = co_await stream_.co_read(buffer(dropped), limit);
+        if (!got || got.bytes_transferred() == 0) {
+            co_return;
+        }
+    }
 }

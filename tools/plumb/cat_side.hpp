@@ -34,8 +34,17 @@ public:
     /// @param limit  how long, of the steady clock
     plumb::task<> open(plumb::deadline limit);
 
-    /// Null where it isn't read, or written.
-    [[nodiscard]] plumb::io_handle* reader() noexcept { return reader_; }
+    /// Whether opening it calls a peer, or waits for one to call.
+    [[nodiscard]] bool calls() const noexcept {
+        return address_.kind == cat_address::kind_type::connect;
+    }
+    [[nodiscard]] bool is_called() const noexcept {
+        return address_.kind == cat_address::kind_type::listen ||
+               address_.kind == cat_address::kind_type::datagrams_of_first_sender;
+    }
+
+    plumb::task<plumb::io_result<plumb::buffers>> read(plumb::buffer room);
+    /// Null where it isn't written.
     [[nodiscard]] plumb::io_handle* writer() noexcept { return writer_; }
     /// Whether each read and write is a message, and none of them the end.
     [[nodiscard]] bool has_datagrams() const noexcept { return datagrams_.is_open(); }
@@ -55,6 +64,10 @@ public:
 
     /// Tells the other end that nothing more will be written.
     void end_writing();
+    /// Drops what a peer sends that is only written to: closing before would tell it that the connection is broken, and
+    /// it might lose what it was sent.
+    /// @param limit  a time
+    plumb::task<> await_close(plumb::deadline limit);
 
     /// @param doing  to what, such as "read from"
     [[noreturn]] void fail(std::string_view doing, std::error_code why) const;
@@ -86,4 +99,5 @@ private:
     plumb::io_handle* reader_ = nullptr;
     plumb::io_handle* writer_ = nullptr;
     std::vector<std::byte> first_;
+    plumb::endpoint first_sender_;
 };
