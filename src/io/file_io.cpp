@@ -43,6 +43,10 @@ void io_backend::set_file(handle_slot& s, handle& h) noexcept {
     h.slot_ = &s;
 }
 
+bool io_backend::goes_to_device(io_operation const& op) noexcept {
+    return static_cast<seekable_handle const&>(*op.target_).alignment_ != 1;
+}
+
 outcome io_backend::begin_on_file(io_operation& op) noexcept {
     auto& file = static_cast<seekable_handle&>(*op.target_);
     op.outcome_ = 0;
@@ -81,6 +85,33 @@ outcome io_backend::begin_mapped_read(io_operation& op, mapped_file_handle& file
     return there;
 }
 
+/// Whether the system, or the file's, can't tell what is in memory.
+static bool is_unknown(outcome read) noexcept {
+    return read == failed_with(std::errc::operation_not_supported) ||
+           read == failed_with(std::errc::function_not_supported);
+}
+
+/// It costs a call for nothing: the next reads go by without one.
+static void note_miss(handle_slot& s) noexcept {
+    s.misses = s.misses_next;
+    s.misses_next = std::min<std::uint8_t>(s.misses_next * 2 + 1, most_untried);
+}
+
+outcome io_backend::try_from_memory(io_operation& op, handle_slot& s) noexcept {
+    buffers const& wanted = op.request_.read;
+    auto const read = platform::os().try_read_at(s.native, wanted.native_array(), 1, op.offset_);
+    if (read == static_cast<outcome>(wanted.bytes())) [[likely]] {
+        s.misses_next = 0;
+        return read;
+    }
+    if (read == again) {
+        note_miss(s);
+        ++s.misses;  // this one goes by, too
+    }
+    // What is less is read again.
+    return read >= 0 || is_unknown(read) ? again : read;
+}
+
 /// Reads what is in memory.
 outcome io_backend::begin_read(io_operation& op, seekable_handle& file) noexcept {
     handle_slot& s = *op.slot_;
@@ -104,12 +135,10 @@ outcome io_backend::begin_read(io_operation& op, seekable_handle& file) noexcept
         auto const read = platform::os().try_read_at(s.native, part.array(), part.count(), at);
         if (read < 0) {
             if (read == again) {
-                s.misses = s.misses_next;
-                s.misses_next = std::min<std::uint8_t>(s.misses_next * 2 + 1, most_untried);
+                note_miss(s);
                 return never_waits(op) && moved != 0 ? op.outcome_ : again;
             }
-            bool const unknown = read == failed_with(std::errc::operation_not_supported) ||
-                                 read == failed_with(std::errc::function_not_supported);
+            bool const unknown = is_unknown(read);
             if (!unknown || never_waits(op)) {
                 return moved != 0 ? op.outcome_
                                   : (unknown ? failed_with(std::errc::not_supported) : read);

@@ -59,6 +59,14 @@ public:
     /// Ends the current or next wait. Any thread, also signal handlers.
     virtual void wake() noexcept = 0;
 
+    /// The short way of a read into one buffer: whether it may be there in memory, and the read.
+    /// @return the outcome, else minus EAGAIN: then `begin_on_file` is next
+    static bool may_be_in_memory(io_operation const& op, handle_slot const& s) noexcept {
+        return s.kind == handle_kind::file && s.misses == 0 && s.multiplexer != nullptr &&
+               op.offset_ != io_request<buffers>::no_offset;
+    }
+    static outcome try_from_memory(io_operation& op, handle_slot& s) noexcept;
+
 protected:
     explicit io_backend(io_multiplexer& owner) noexcept : owner_(owner) {}
 
@@ -126,6 +134,8 @@ protected:
     static extent_type offset_of(io_operation const& op) noexcept { return op.offset_; }
     static barrier_kind kind_of_barrier(io_operation const& op) noexcept { return op.barrier_; }
 
+    /// Whether bytes move past the system's memory.
+    static bool goes_to_device(io_operation const& op) noexcept;
     /// Makes a slot one of a file.
     static void set_file(handle_slot& s, handle& h) noexcept;
     /// Does what can be done without waiting; the first step of each start on a file.

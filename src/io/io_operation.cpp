@@ -110,11 +110,14 @@ io_status io_operation::start_queued() noexcept {
     if (state_.plainly(action::read, phase::idle, true) && request_.read.is_single() &&
         !request_.read.empty() && target_->slot_ != nullptr) [[likely]] {
         handle_slot& s = *target_->slot_;
-        if ((s.ready & platform::readable) != 0 && s.reader == nullptr &&
-            s.multiplexer->driven_here()) {
+        bool const ready = (s.ready & platform::readable) != 0 && s.reader == nullptr;
+        if ((ready || io_backend::may_be_in_memory(*this, s)) && s.multiplexer->driven_here()) {
             auto const done =
-                platform::os().read(s.native, s.kind, request_.read.native_array(), 1);
-            io_multiplexer::note_read(s, done, request_.read.bytes(), 1);
+                ready ? platform::os().read(s.native, s.kind, request_.read.native_array(), 1)
+                      : io_backend::try_from_memory(*this, s);
+            if (ready) {
+                io_multiplexer::note_read(s, done, request_.read.bytes(), 1);
+            }
             if (done != platform::failed_with(std::errc::resource_unavailable_try_again)) {
                 slot_ = &s;
                 multiplexer_ = s.multiplexer;

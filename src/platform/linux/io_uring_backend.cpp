@@ -1234,6 +1234,10 @@ outcome io_uring_backend::start_on_file(io_operation& op) noexcept {
             files_->give_back(r);
             return issued;
         }
+        // A device that is busy loses time while requests gather; what is idle gets the next with the wait for it.
+        if (goes_to_device(op) && files_->in_use() > 1) {
+            enter(0, 0);
+        }
     }
     ++slot(op)->in_flight;
     return again;
