@@ -12,9 +12,8 @@ int copy(file_options const& options) {
     auto const began = file_now();
     auto from = plumb::file({}, options.path).value();
     auto to =
-        plumb::file({}, options.copy, file_handle::mode::write, file_handle::creation::if_needed)
+        plumb::file({}, options.copy, file_handle::mode::write, file_handle::creation::create_new)
             .value();
-    to.truncate(0).value();
     (void)from.clone_extents(0, from.maximum_extent().value(), to, 0).value();
     to.close().value();
     from.close().value();

@@ -114,9 +114,8 @@ int copy(file_options const& options) {
     file = plumb::file({}, options.path).value();
     chunk::end = file.maximum_extent().value();
     chunk::to =
-        plumb::file({}, options.copy, file_handle::mode::write, file_handle::creation::if_needed)
+        plumb::file({}, options.copy, file_handle::mode::write, file_handle::creation::create_new)
             .value();
-    chunk::to.truncate(0).value();
     for (auto& each : chunks) {
         each.start();
     }
