@@ -160,6 +160,14 @@ class suites_of_coroutines(unittest.TestCase):
         self.assertEqual(load_suite("layers").peers_of("coroutine.10"),
                          ["callback.10", "callback_pooled.10"])
 
+    def test_ten_units_are_compiled_from_one_source(self):
+        loaded = load_suite("compile")
+        for case, others in (("plumb.ten_units", ["http", "main"]), ("asio.ten_units", ["main"])):
+            units = loaded.units_of(case)
+            self.assertEqual([name for name, _, _ in units],
+                             [f"unit{i}" for i in range(10)] + others)
+            self.assertTrue(all(source.exists() for _, source, _ in units))
+
 
 if __name__ == "__main__":
     unittest.main()
