@@ -9,7 +9,8 @@ namespace plumb {
 /// Unlocks the mutex under the condition's lock, so that no notification falls between the two.
 class condition::awaitable : private waiter {
 public:
-    awaitable(condition& c, mutex::held& held) noexcept : condition_(c), held_(held) {}
+    awaitable(condition& c, mutex::held& held) noexcept
+        : waiter(c.waiters_), condition_(c), held_(held) {}
     ~awaitable() {
         if (untaken()) {
             condition_.notify_one();
@@ -18,7 +19,7 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-        return suspend(condition_.waiters_, h, env, [this] {
+        return suspend(h, env, [this] {
             held_.unlock();
             return false;
         });

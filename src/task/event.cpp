@@ -9,10 +9,8 @@ void event::set() noexcept {
     if (!automatic_) {
         set_ = true;
         waiters_.grant_all(to);
-    } else if (waiters_.empty()) {
-        set_ = true;
     } else {
-        waiters_.grant_first(to);
+        set_ = waiters_.grant_first(to) == nullptr;
     }
 }
 

@@ -6,8 +6,8 @@ namespace plumb {
 void semaphore::release(std::size_t permits) noexcept {
     wait_list::granted to;
     std::scoped_lock const locked(lock_);
-    for (; permits != 0 && !waiters_.empty(); --permits) {
-        waiters_.grant_first(to);
+    while (permits != 0 && waiters_.grant_first(to) != nullptr) {
+        --permits;
     }
     permits_ += permits;
 }

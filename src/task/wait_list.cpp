@@ -1,21 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/task/wait_list.hpp>
 
+#include <algorithm>
+#include <functional>
+
 namespace plumb {
+
+waiter& waiter::join(std::span<waiter*> all) noexcept {
+    std::ranges::sort(all, std::less<>(), [](waiter const* w) { return &w->lock(); });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i]->lead_ = all[0];
+        all[i]->next_case_ = i + 1 < all.size() ? all[i + 1] : nullptr;
+    }
+    return *all[0];
+}
+
+void waiter::part() noexcept {
+    if (suspended_) {
+        withdraw();
+    }
+    for (waiter* w = this; w != nullptr; w = std::exchange(w->next_case_, nullptr)) {
+        w->lead_ = w;
+        w->dropped_ = dropped_;
+    }
+}
 
 void waiter::on_stop(stop_callback_link& node) noexcept {
     auto& self = static_cast<waiter&>(static_cast<stop_callback_node&>(node));
     {
-        std::scoped_lock const locked(self.list_->lock_);
-        if (self.phase_ == phase::entering) {
-            self.phase_ = phase::cancelled;
+        locks const locked(self);
+        if (self.now() == phase::entering) {
+            self.become(phase::cancelled);
             return;
         }
-        if (self.phase_ != phase::waiting) {
+        if (self.now() != phase::waiting) {
             return;
         }
-        self.list_->remove(self);
-        self.phase_ = phase::cancelled;
+        self.leave_lists();
+        self.become(phase::cancelled);
     }
     self.env_->executor.post(&self);  // the last touch
 }
@@ -27,22 +49,32 @@ void waiter::end_posted(owned_work& item, fate f) noexcept {
         return;
     }
     self.unregister();
+    if (self.next_case_ != nullptr) {
+        locks const locked(self);
+        self.leave_lists();
+    }
     std::exchange(self.suspended_, nullptr).resume();
+}
+
+void waiter::leave_lists() noexcept {
+    for (waiter* w = this; w != nullptr; w = w->next_case_) {
+        if (w->listed_) {
+            w->list_->remove(*w);
+        }
+    }
 }
 
 void waiter::withdraw() noexcept {
     unregister();
-    std::scoped_lock const locked(list_->lock_);
-    if (phase_ == phase::waiting) {
-        list_->remove(*this);
-    } else {
-        require(dropped_,
-                "a coroutine was destroyed while what it waited for was on its way to it");
-    }
+    locks const locked(*this);
+    require(now() == phase::waiting || dropped_,
+            "a coroutine was destroyed while what it waited for was on its way to it");
+    leave_lists();
     suspended_ = nullptr;
 }
 
 void wait_list::push(waiter& w) noexcept {
+    w.listed_ = true;
     w.previous_ = last_;
     w.next_ = nullptr;
     (last_ != nullptr ? last_->next_ : first_) = &w;
@@ -51,25 +83,33 @@ void wait_list::push(waiter& w) noexcept {
 }
 
 void wait_list::remove(waiter& w) noexcept {
+    w.listed_ = false;
     --size_;
     (w.previous_ != nullptr ? w.previous_->next_ : first_) = w.next_;
     (w.next_ != nullptr ? w.next_->previous_ : last_) = w.previous_;
 }
 
-void wait_list::grant_first(granted& to) noexcept {
-    waiter& w = *first_;
-    remove(w);
-    w.phase_ = waiter::phase::granted;
-    w.next_ = nullptr;
-    (to.last_ != nullptr ? to.last_->next_ : to.first_) = &w;
-    to.last_ = &w;
+waiter* wait_list::grant_first(granted& to) noexcept {
+    while (first_ != nullptr) {
+        waiter& w = *first_;
+        remove(w);
+        auto waits = waiter::phase::waiting;
+        if (w.lead_->phase_.compare_exchange_strong(waits, waiter::phase::granted)) {
+            w.granted_ = true;
+            w.next_ = nullptr;
+            (to.last_ != nullptr ? to.last_->next_ : to.first_) = &w;
+            to.last_ = &w;
+            return &w;
+        }
+    }
+    return nullptr;
 }
 
 void wait_list::granted::post() noexcept {
     while (first_ != nullptr) {
         waiter& w = *first_;
         first_ = w.next_;
-        w.env_->executor.post(&w);  // the last touch
+        w.lead_->env_->executor.post(w.lead_);  // the last touch
     }
 }
 

@@ -23,12 +23,12 @@ public:
 
     class [[nodiscard]] wait_awaitable : private waiter {
     public:
-        explicit wait_awaitable(barrier& b) noexcept : barrier_(b) {}
+        explicit wait_awaitable(barrier& b) noexcept : waiter(b.arrived_), barrier_(b) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
             wait_list::granted to;
-            return suspend(barrier_.arrived_, h, env, [&] {
+            return suspend(h, env, [&] {
                 bool const last = barrier_.arrived_.size() + 1 == barrier_.count_;
                 if (last) {
                     barrier_.arrived_.grant_all(to);

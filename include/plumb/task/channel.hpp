@@ -38,13 +38,13 @@ public:
 
     class [[nodiscard]] send_awaitable : private waiter {
     public:
-        send_awaitable(channel& c, T& value) noexcept : channel_(c), value_(value) {}
+        send_awaitable(channel& c, T& value) noexcept
+            : waiter(c.senders_), channel_(c), value_(value) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
             wait_list::granted to;
-            return suspend(channel_.senders_, h, env,
-                           [&] { return channel_.put(value_, sent_, to); });
+            return suspend(h, env, [&] { return take(to); });
         }
         [[nodiscard]] result<void> await_resume() const noexcept {
             if (!granted()) {
@@ -55,6 +55,10 @@ public:
 
     private:
         friend channel;
+        template <class... Cases>
+        friend class select_awaitable;
+        bool take(wait_list::granted& to) noexcept { return channel_.put(value_, sent_, to); }
+
         channel& channel_;
         T& value_;
         bool sent_ = false;
@@ -62,12 +66,12 @@ public:
 
     class [[nodiscard]] receive_awaitable : private waiter {
     public:
-        explicit receive_awaitable(channel& c) noexcept : channel_(c) {}
+        explicit receive_awaitable(channel& c) noexcept : waiter(c.receivers_), channel_(c) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
             wait_list::granted to;
-            return suspend(channel_.receivers_, h, env, [&] { return channel_.get(value_, to); });
+            return suspend(h, env, [&] { return take(to); });
         }
         [[nodiscard]] result<T> await_resume() noexcept {
             if (!granted()) {
@@ -78,6 +82,10 @@ public:
 
     private:
         friend channel;
+        template <class... Cases>
+        friend class select_awaitable;
+        bool take(wait_list::granted& to) noexcept { return channel_.get(value_, to); }
+
         channel& channel_;
         std::optional<T> value_;
     };
@@ -146,9 +154,8 @@ private:
         if (closed_) {
             return true;
         }
-        if (!receivers_.empty()) {
-            static_cast<receive_awaitable&>(*receivers_.first()).value_.emplace(std::move(value));
-            receivers_.grant_first(to);
+        if (waiter* const first = receivers_.grant_first(to)) {
+            static_cast<receive_awaitable&>(*first).value_.emplace(std::move(value));
         } else if (size_ != capacity_) {
             push(value);
         } else {
@@ -166,15 +173,14 @@ private:
             first_ = (first_ + 1) % capacity_;
             --size_;
         }
-        if (!senders_.empty()) {
-            auto& sender = static_cast<send_awaitable&>(*senders_.first());
+        if (waiter* const first = senders_.grant_first(to)) {
+            auto& sender = static_cast<send_awaitable&>(*first);
             if (value) {
                 push(sender.value_);
             } else {
                 value.emplace(std::move(sender.value_));
             }
             sender.sent_ = true;
-            senders_.grant_first(to);
         }
         return value || closed_;
     }

@@ -26,9 +26,7 @@ public:
     void notify_one() noexcept {
         wait_list::granted to;
         std::scoped_lock const locked(lock_);
-        if (!waiters_.empty()) {
-            waiters_.grant_first(to);
-        }
+        waiters_.grant_first(to);
     }
     /// Lets all that wait go on, one after another.
     void notify_all() noexcept {

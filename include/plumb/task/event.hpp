@@ -33,7 +33,7 @@ public:
 
     class [[nodiscard]] wait_awaitable : private waiter {
     public:
-        explicit wait_awaitable(event& e) noexcept : event_(e) {}
+        explicit wait_awaitable(event& e) noexcept : waiter(e.waiters_), event_(e) {}
         ~wait_awaitable() {
             if (untaken() && event_.automatic_) {
                 event_.set();
@@ -42,13 +42,17 @@ public:
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-            return suspend(event_.waiters_, h, env, [this] { return event_.pass(); });
+            return suspend(h, env, [this] { return event_.pass(); });
         }
         [[nodiscard]] result<void> await_resume() const noexcept {
             return granted() ? result<void>() : std::errc::operation_canceled;
         }
 
     private:
+        template <class... Cases>
+        friend class select_awaitable;
+        bool take(wait_list::granted&) noexcept { return event_.pass(); }
+
         event& event_;
     };
 

@@ -22,7 +22,7 @@ public:
 
     class [[nodiscard]] acquire_awaitable : private waiter {
     public:
-        explicit acquire_awaitable(semaphore& s) noexcept : semaphore_(s) {}
+        explicit acquire_awaitable(semaphore& s) noexcept : waiter(s.waiters_), semaphore_(s) {}
         ~acquire_awaitable() {
             if (untaken()) {
                 semaphore_.release();
@@ -31,13 +31,17 @@ public:
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-            return suspend(semaphore_.waiters_, h, env, [this] { return semaphore_.take(); });
+            return suspend(h, env, [this] { return semaphore_.take(); });
         }
         [[nodiscard]] result<void> await_resume() const noexcept {
             return granted() ? result<void>() : std::errc::operation_canceled;
         }
 
     private:
+        template <class... Cases>
+        friend class select_awaitable;
+        bool take(wait_list::granted&) noexcept { return semaphore_.take(); }
+
         semaphore& semaphore_;
     };
 

@@ -52,7 +52,8 @@ public:
 
     class [[nodiscard]] lock_awaitable : private waiter {
     public:
-        lock_awaitable(shared_mutex& m, access how) noexcept : mutex_(m), how_(how) {}
+        lock_awaitable(shared_mutex& m, access how) noexcept
+            : waiter(m.waiters_), mutex_(m), how_(how) {}
         ~lock_awaitable() {
             if (untaken()) {
                 mutex_.give_back(how_);
@@ -63,8 +64,7 @@ public:
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-            return suspend(mutex_.waiters_, h, env,
-                           [this] { return mutex_.waiters_.empty() && mutex_.take(how_); });
+            return suspend(h, env, [this] { return mutex_.waiters_.empty() && mutex_.take(how_); });
         }
         [[nodiscard]] result<held> await_resume() const noexcept {
             return granted() ? result<held>(held(mutex_, how_)) : std::errc::operation_canceled;

@@ -7,17 +7,20 @@
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/stop_token.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <utility>
 
 // The one mechanism by which coroutines wait for one another. A primitive has a `brief_lock` and one or more lists of
-// waiters; a waiter is part of the awaitable in the coroutine's frame.
+// waiters; a waiter is part of the awaitable in the coroutine's frame. `select` makes several wait as one: one of them
+// leads and has the coroutine, and each stands in the list of its own primitive.
 //
-// States of a waiter (`phase_`, under the primitive's lock from `entering` to `granted` or `cancelled`):
+// States of a waiter that leads, as one that waits alone does (`phase_`):
 //
 //   1. idle      -> granted    what it wants was there: it doesn't suspend
 //   2. idle      -> cancelled  a stop was requested before the start
@@ -29,13 +32,19 @@
 //   8. waiting   -> cancelled  the stop takes it out of the list, and posts it
 //   9. granted or cancelled, posted -> idle: its executor runs it, it leaves the stop token, the coroutine goes on
 //
+// Who gives holds the lock of one list; every other transition is made under the locks of all lists, which are taken in
+// the order of their addresses. So two of 7 exclude one another by an exchange, and all else by a lock: what was granted
+// is never cancelled, and a cancelled waiter was given nothing. Those of a group that were not granted stay in their
+// lists until 9, and who comes upon one there takes it out and passes on.
+//
 // Owners: the coroutine in idle and entering; the list while it is waiting; once it was posted, the executor's queue.
-// 7 and 8 exclude one another under the lock, so that what was granted is never cancelled and a cancelled waiter was
-// given nothing. A coroutine that is destroyed where it waits takes the waiter out of the list. One that is destroyed
-// after its executor has dropped what was granted gives it back (`untaken`).
+// A coroutine that is destroyed where it waits takes the waiter out of the list. One that is destroyed after its executor
+// has dropped what was granted gives it back (`untaken`).
 namespace plumb {
 
 class wait_list;
+template <class... Cases>
+class select_awaitable;
 
 /// A coroutine in a `wait_list`, or about to be.
 /// Threads: each function says. Allocates: never.
@@ -45,46 +54,103 @@ public:
     waiter& operator=(waiter const&) = delete;
 
 protected:
-    waiter() noexcept : owned_work(&waiter::end_posted), stop_callback_node(&waiter::on_stop) {}
+    explicit waiter(wait_list& list) noexcept
+        : owned_work(&waiter::end_posted), stop_callback_node(&waiter::on_stop), list_(&list) {}
     ~waiter() {
         if (suspended_) {
             withdraw();
         }
     }
 
-    /// Suspends `h` in `list` unless `take`, which is called under the lock, gets what is wanted at once.
+    /// Suspends `h` in the list unless `take`, which is called under the lock, gets what is wanted at once.
     /// @return whether it is suspended; if so, on an executor of several threads it may have been resumed by now
     template <std::predicate Take>
-    bool suspend(wait_list& list, std::coroutine_handle<> h, io_env const& env, Take take);
+    bool suspend(std::coroutine_handle<> h, io_env const& env, Take take) {
+        return suspend_for_one(h, env, [&]() -> waiter* { return take() ? this : nullptr; });
+    }
 
     /// When it is resumed: whether it got what it wanted; else it was cancelled.
-    [[nodiscard]] bool granted() const noexcept { return phase_ == phase::granted; }
+    [[nodiscard]] bool granted() const noexcept { return granted_; }
 
     /// In the destructor of what derives from it: takes it out of the list where it still waits.
     /// @return whether it was granted something that nobody will take
     bool untaken() noexcept {
-        if (!suspended_) {
-            return false;
+        if (suspended_) {
+            withdraw();
         }
-        withdraw();
-        return granted();
+        return granted_ && dropped_;
     }
 
 private:
     friend wait_list;
+    template <class... Cases>
+    friend class select_awaitable;
     enum class phase : std::uint8_t { idle, entering, waiting, granted, cancelled };
+
+    /// Makes these wait as one. @return the one that leads. The order of `all` is lost
+    static waiter& join(std::span<waiter*> all) noexcept;
+    /// Of the one that leads: withdraws them all, and lets each know what became of it.
+    void part() noexcept;
+
+    /// As `suspend`, of the one that leads; `take` gives the one that got what it wants, or null.
+    template <std::invocable Take>
+    bool suspend_for_one(std::coroutine_handle<> h, io_env const& env, Take take);
+
+    /// Holds the locks of all lists. Whoever is waiting may be resumed as soon as the last is left, and not before.
+    class locks {
+    public:
+        explicit locks(waiter& lead) noexcept : first_(&lead) {
+            for (waiter* w = first_; w != nullptr; w = w->next_case_) {
+                if (w->last_of_its_lock()) {
+                    w->lock().lock();
+                }
+            }
+        }
+        locks(locks const&) = delete;
+        locks& operator=(locks const&) = delete;
+        ~locks() {
+            for (waiter* w = first_; w != nullptr;) {
+                waiter* const next = w->next_case_;
+                if (w->last_of_its_lock()) {
+                    w->lock().unlock();
+                }
+                w = next;
+            }
+        }
+
+    private:
+        waiter* first_;
+    };
+
+    [[nodiscard]] inline brief_lock& lock() const noexcept;
+    [[nodiscard]] bool last_of_its_lock() const noexcept {
+        return next_case_ == nullptr || &next_case_->lock() != &lock();
+    }
+
+    // Under all locks.
+    [[nodiscard]] phase now() const noexcept { return phase_.load(std::memory_order_relaxed); }
+    void become(phase p) noexcept { phase_.store(p, std::memory_order_relaxed); }
+    inline void enter_lists() noexcept;
+    void leave_lists() noexcept;
 
     void withdraw() noexcept;
     static void on_stop(stop_callback_link& self) noexcept;
     static void end_posted(owned_work& self, fate f) noexcept;
 
-    wait_list* list_ = nullptr;
+    wait_list* list_;
     waiter* previous_ = nullptr;
     waiter* next_ = nullptr;  // also of those that were taken out to be posted
+    waiter* lead_ = this;     // of the group
+    waiter* next_case_ =
+        nullptr;            // of the group, in the order of their locks, the first of which leads
+    bool listed_ = false;   // under the list's lock
+    bool granted_ = false;  // this one
+
+    // Of the one that leads.
+    std::atomic<phase> phase_{phase::idle};
+    bool dropped_ = false;  // by the executor's queue
     io_env const* env_ = nullptr;
     std::coroutine_handle<> suspended_;
-    phase phase_ = phase::idle;
-    bool dropped_ = false;  // by the executor's queue
 };
 
 /// The waiters of a primitive, first come, first served. Threads: under the primitive's lock. Allocates: never.
@@ -99,8 +165,8 @@ public:
                 "something that coroutines wait for was destroyed while one of them waits");
     }
 
+    // Of a list that is in no `select`, where all that are in it wait.
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-    /// How many wait.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// The one that waits longest, or null.
     [[nodiscard]] waiter* first() const noexcept { return first_; }
@@ -120,12 +186,17 @@ public:
         waiter* last_ = nullptr;
     };
 
-    /// Takes the first out, which gets what it waits for. Not of an empty list.
-    void grant_first(granted& to) noexcept;
+    /// Takes the first out, which gets what it waits for. @return that, or null where none waits
+    waiter* grant_first(granted& to) noexcept;
     void grant_all(granted& to) noexcept {
-        while (!empty()) {
-            grant_first(to);
+        while (grant_first(to) != nullptr) {
         }
+    }
+
+    /// A number below `limit` that follows no pattern, and is the same in each run of a program.
+    [[nodiscard]] std::size_t draw(std::size_t limit) noexcept {
+        draw_ = draw_ * 1664525 + 1013904223;
+        return (draw_ >> 16) % limit;
     }
 
 private:
@@ -138,40 +209,51 @@ private:
     waiter* first_ = nullptr;
     waiter* last_ = nullptr;
     std::size_t size_ = 0;
+    std::uint32_t draw_ = 0;
 };
 
-template <std::predicate Take>
-bool waiter::suspend(wait_list& list, std::coroutine_handle<> h, io_env const& env, Take take) {
+brief_lock& waiter::lock() const noexcept { return list_->lock_; }
+
+void waiter::enter_lists() noexcept {
+    become(phase::waiting);
+    for (waiter* w = this; w != nullptr; w = w->next_case_) {
+        w->list_->push(*w);
+    }
+}
+
+template <std::invocable Take>
+bool waiter::suspend_for_one(std::coroutine_handle<> h, io_env const& env, Take take) {
     if (env.stop.stop_requested()) {
-        phase_ = phase::cancelled;
+        become(phase::cancelled);
         return false;
     }
-    list_ = &list;
     env_ = &env;
+    auto const taken = [&] {
+        waiter* const one = take();
+        if (one != nullptr) {
+            one->granted_ = true;
+            become(phase::granted);
+        }
+        return one != nullptr;
+    };
     {
-        std::scoped_lock const locked(list.lock_);
-        if (take()) {
-            phase_ = phase::granted;
+        locks const locked(*this);
+        if (taken()) {
             return false;
         }
         suspended_ = h;
         if (!env.stop.stop_possible()) {
-            phase_ = phase::waiting;
-            list.push(*this);
+            enter_lists();
             return true;
         }
-        phase_ = phase::entering;
+        become(phase::entering);
     }
     env.stop.call_on_stop(*this);
     {
-        std::scoped_lock const locked(list.lock_);
-        if (phase_ != phase::cancelled) {
-            if (!take()) {
-                phase_ = phase::waiting;
-                list.push(*this);
-                return true;
-            }
-            phase_ = phase::granted;
+        locks const locked(*this);
+        if (now() != phase::cancelled && !taken()) {
+            enter_lists();
+            return true;
         }
     }
     unregister();
