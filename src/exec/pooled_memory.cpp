@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/exec/pooled_memory.hpp>
 
+#include "platform/seam.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
 #include <mutex>
-#include <new>
 
 // State: a block is in use, in the list of one thread, or in the shared overflow. Only its thread touches a
 // thread's lists. `thread_state` is trivially destructible, so it can still be read while other thread-local
@@ -105,7 +106,7 @@ void give_to_shared(std::size_t index, block_list& from, std::uint32_t keep) noe
         overflow.available.store(overflow.blocks.size, std::memory_order_relaxed);
     }
     while (from.size > keep) {
-        ::operator delete(from.pop());
+        platform::os().give_memory(from.pop());
     }
 }
 
@@ -161,7 +162,7 @@ struct thread_guard {
             return list.pop();
         }
     }
-    return ::operator new(class_bytes(index), std::nothrow);
+    return platform::os().take_memory(class_bytes(index));
 }
 
 [[gnu::noinline]] void deallocate_slow(block* b, std::size_t index) noexcept {
@@ -182,7 +183,7 @@ struct thread_guard {
 
 void* pooled_allocate(std::size_t bytes) noexcept {
     if (!recycles || bytes > pooled_memory_limit) {
-        return ::operator new(bytes, std::nothrow);
+        return platform::os().take_memory(bytes);
     }
     std::size_t const index = class_of(bytes);
     block_list& list = local.lists[index];
@@ -191,7 +192,7 @@ void* pooled_allocate(std::size_t bytes) noexcept {
 
 void pooled_deallocate(void* memory, std::size_t bytes) noexcept {
     if (!recycles || bytes > pooled_memory_limit) {
-        ::operator delete(memory);
+        platform::os().give_memory(memory);
         return;
     }
     std::size_t const index = class_of(bytes);

@@ -293,6 +293,10 @@ struct seam {
     int (*processor_count)() noexcept;
     /// A number that a process and those that it forks don't share.
     std::int64_t (*process)() noexcept;
+
+    /// Memory for the pool, aligned as its blocks are. @return null where there is none
+    void* (*take_memory)(std::size_t bytes) noexcept;
+    void (*give_memory)(void*) noexcept;
 };
 
 /// The real system of this platform.

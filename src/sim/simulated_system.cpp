@@ -466,6 +466,10 @@ struct simulated_system::calls {
     static void join_thread(platform::thread_start&) noexcept {}
     static int processor_count() noexcept { return 1; }
     static std::int64_t process() noexcept { return 1; }
+    static void* take_memory(std::size_t bytes) noexcept {
+        return platform::native_seam().take_memory(bytes);
+    }
+    static void give_memory(void* memory) noexcept { platform::native_seam().give_memory(memory); }
 
     static constexpr platform::seam seam{
         .simulated = true,
@@ -527,6 +531,8 @@ struct simulated_system::calls {
         .join_thread = join_thread,
         .processor_count = processor_count,
         .process = process,
+        .take_memory = take_memory,
+        .give_memory = give_memory,
     };
 };
 

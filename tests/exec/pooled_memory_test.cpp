@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/exec/pooled_memory.hpp>
 
+#include "support/failing_memory.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,7 +28,7 @@ TEST(pooled_memory, gives_as_much_as_was_asked_for_aligned_for_everything) {
     for (auto const size : sizes) {
         void* const block = pooled_allocate(size);
         ASSERT_NE(block, nullptr) << size;
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignof(std::max_align_t), 0u) << size;
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % pooled_memory_alignment, 0u) << size;
         std::memset(block, 0xaa, size);
         pooled_deallocate(block, size);
     }
@@ -85,6 +87,46 @@ TEST(pooled_memory, many_blocks_come_and_go) {
             pooled_deallocate(block, size);
         }
     }
+}
+
+TEST(pooled_memory, keeps_no_more_than_its_limits) {
+    if (!pooled_memory_recycles()) {
+        GTEST_SKIP() << "this build does not recycle, so that a use after free is seen";
+    }
+    constexpr std::size_t size = pooled_memory_limit;
+    constexpr int most = 16 + 8 * 16;  // of a thread, and of all: as many of the largest blocks
+    constexpr int blocks = 2 * most;
+    auto const take_and_free = [] {
+        failing_memory const memory;
+        std::vector<void*> taken;
+        for (int i = 0; i < blocks; ++i) {
+            taken.push_back(pooled_allocate(size));
+        }
+        for (void* const block : taken) {
+            pooled_deallocate(block, size);
+        }
+        return memory.taken();
+    };
+    (void)take_and_free();
+    int const new_blocks = take_and_free();
+    EXPECT_GE(new_blocks, blocks - most);
+    EXPECT_LT(new_blocks, blocks);
+}
+
+TEST(pooled_memory, without_memory_gives_null_and_goes_on) {
+    emptied_pool const held;
+    {
+        failing_memory const memory(1);
+        EXPECT_EQ(pooled_allocate(100), nullptr);
+        EXPECT_TRUE(memory.failed());
+    }
+    {
+        failing_memory const memory(1);
+        EXPECT_EQ(pooled_allocate(2 * pooled_memory_limit), nullptr);
+    }
+    void* const block = pooled_allocate(100);
+    EXPECT_NE(block, nullptr);
+    pooled_deallocate(block, 100);
 }
 
 TEST(pooled_memory, blocks_may_be_freed_on_other_threads) {

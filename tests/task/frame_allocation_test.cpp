@@ -2,18 +2,31 @@
 #include <plumb/task/frame_allocation.hpp>
 
 #include <plumb/exec/pooled_memory.hpp>
+#include <plumb/exec/stop_token.hpp>
+#include <plumb/task/async_generator.hpp>
+#include <plumb/task/channel.hpp>
+#include <plumb/task/condition.hpp>
+#include <plumb/task/mutex.hpp>
 #include <plumb/task/run_on.hpp>
+#include <plumb/task/select.hpp>
+#include <plumb/task/task_scope.hpp>
+#include <plumb/task/when_all.hpp>
+#include <plumb/task/when_any.hpp>
 
 #include "support/allocations.hpp"
+#include "support/failing_memory.hpp"
 #include "support/manual_loop.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -99,6 +112,8 @@ task<int> of_first(owner&, int value) { co_return value; }
 task<int> of_const_first(owner const&, int value) { co_return value; }
 task<int> of_second(int value, owner&) { co_return value; }
 task<int> of_second_by_value(int value, std::unique_ptr<int>, owner&) { co_return value; }
+
+task<int> level_of(int value) { co_return value; }
 
 TEST_F(frame_allocation_test, a_frame_comes_from_its_first_parameter) {
     owner o(counts);
@@ -241,6 +256,170 @@ TEST_F(frame_allocation_test, frames_from_the_pool_are_recycled) {
         co_return heap_allocations() - before;
     };
     EXPECT_EQ(loop.run(run()), 0u);
+}
+
+TEST_F(frame_allocation_test, frames_may_be_freed_on_another_thread) {
+    std::optional<owner> o(std::in_place, counts);
+    std::vector<task<int>> made;
+    for (int i = 0; i < 20; ++i) {
+        made.push_back(i % 2 == 0 ? of_first(*o, i) : level_of(i));
+    }
+    std::thread([&] {
+        manual_loop there;
+        for (int i = 0; i < 20; ++i) {
+            EXPECT_EQ(there.run(std::move(made[static_cast<std::size_t>(i)])), i);
+        }
+        made.clear();
+        o.reset();
+    }).join();
+    EXPECT_EQ(counts.frames, 0);
+    EXPECT_EQ(counts.references, 0);
+}
+
+struct alignas(pooled_memory_alignment) line {
+    [[nodiscard]] bool aligned() const {
+        return reinterpret_cast<std::uintptr_t>(this) % pooled_memory_alignment == 0;
+    }
+    std::array<char, pooled_memory_alignment> bytes{};
+};
+
+TEST_F(frame_allocation_test, what_is_aligned_to_a_line_of_the_cache_is_so_in_frames) {
+    auto const local = [](int n) -> task<bool> {
+        line here;
+        here.bytes[0] = static_cast<char>(n);
+        (void)co_await this_env();
+        co_return here.aligned() && here.bytes[0] == n;
+    };
+    auto const parameter = [](line given) -> task<bool> {
+        (void)co_await this_env();
+        co_return given.aligned() && given.bytes[1] == 1;
+    };
+    auto const result = []() -> task<line> {
+        line made;
+        made.bytes[2] = 2;
+        co_return made;
+    };
+    line given;
+    given.bytes[1] = 1;
+    std::vector<task<bool>> kept;  // so that more than one block is looked at
+    for (int i = 0; i < 5; ++i) {
+        kept.push_back(local(i));
+        kept.push_back(parameter(given));
+    }
+    for (auto& t : kept) {
+        EXPECT_TRUE(loop.run(std::move(t)));
+    }
+    EXPECT_EQ(loop.run(result()).bytes[2], 2);
+}
+
+/// All that allocates frames: nested tasks, combinators, a scope, generators, and who waits for one another.
+class everything {
+public:
+    explicit everything(int& alive) : alive_(alive) {}
+
+    task<int> run() {
+        counted const here(alive_);
+        int sum = co_await nested(3);
+        sum += co_await task_scope::run([this](task_scope& scope) { return both(scope); });
+        auto values = count(3);
+        while (auto const value = co_await values.next()) {
+            sum += *value;
+        }
+        auto [first, tasks] = co_await when_any(nested(1), never());
+        co_return sum + std::get<0>(tasks).take();
+    }
+    static constexpr int expected = 8 + (1 + 2 + 3) + 4 + (1 + 2 + 3) + 2;
+
+private:
+    task<int> nested(int depth) {
+        counted const here(alive_);
+        if (depth == 0) {
+            co_return 1;
+        }
+        int const first = co_await nested(depth - 1);
+        co_return first + co_await nested(depth - 1);
+    }
+    task<int> both(task_scope& scope) {
+        counted const here(alive_);
+        scope.spawn(produce());
+        auto [received, sum] = co_await when_all(consume(), nested(2));
+        co_return received + sum;
+    }
+    task<> produce() {
+        counted const here(alive_);
+        for (int i = 1; i <= 3; ++i) {
+            (co_await values_.send(int(i))).value();
+        }
+        auto held = (co_await guard_.lock()).value();
+        done_ = true;
+        changed_.notify_all();
+    }
+    task<int> consume() {
+        counted const here(alive_);
+        int sum = 0;
+        for (int i = 0; i < 3; ++i) {
+            auto got = co_await select(values_.receive(), others_.receive());
+            sum += std::get<0>(got.value()).value();
+        }
+        auto held = (co_await guard_.lock()).value();
+        while (!done_) {
+            (co_await changed_.wait(held)).value();
+        }
+        co_return sum;
+    }
+    async_generator<int> count(int last) {
+        counted const here(alive_);
+        for (int i = 1; i <= last; ++i) {
+            co_yield i;
+        }
+    }
+    task<int> never() {
+        counted const here(alive_);
+        auto const got = co_await others_.receive();
+        co_return got.value();
+    }
+
+    int& alive_;
+    channel<int> values_{0};
+    channel<int> others_{1};
+    mutex guard_;
+    condition changed_;
+    bool done_ = false;
+};
+
+TEST_F(frame_allocation_test, a_program_without_memory_for_its_nth_frame_fails_and_leaks_nothing) {
+    int alive = 0;
+    int failures = 0;
+    for (int n = 1;; ++n) {
+        ASSERT_LT(n, 1000);
+        emptied_pool const held;
+        std::optional<int> sum;
+        bool failed = false;
+        int taken = 0;
+        {
+            everything all(alive);
+            failing_memory const memory(n);
+            try {
+                sum = loop.run(all.run());
+            } catch (std::bad_alloc const&) {
+                ++failures;
+            }
+            failed = memory.failed();
+            taken = memory.taken();
+        }
+        EXPECT_EQ(alive, 0) << n;
+        EXPECT_TRUE(loop.roots().empty()) << n;
+        EXPECT_EQ(loop.count(), 0u) << n;
+        if (pooled_memory_recycles()) {  // else the address sanitizer looks for leaks
+            EXPECT_EQ(emptied_pool().kept(), static_cast<std::size_t>(taken)) << n;
+        }
+        if (!failed) {
+            EXPECT_EQ(sum, everything::expected);
+            break;
+        }
+        EXPECT_EQ(sum, std::nullopt) << n;
+    }
+    EXPECT_GT(failures, 10);
 }
 
 }  // namespace

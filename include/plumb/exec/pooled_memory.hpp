@@ -12,11 +12,14 @@ namespace plumb {
 /// `pooled_memory_limit` come from the heap directly. Built with the address sanitizer nothing is recycled, so
 /// that a use after free is seen.
 /// Threads: any; a block may be freed on another thread. Exceptions: none.
-/// @return the block, aligned for every fundamental type, or null when there is no memory
+/// @return the block, aligned to `pooled_memory_alignment`, or null when there is no memory
 [[nodiscard]] void* pooled_allocate(std::size_t bytes) noexcept;
 
 /// @param bytes  what was passed to `pooled_allocate`
 void pooled_deallocate(void* block, std::size_t bytes) noexcept;
+
+/// What blocks are aligned to: a line of the cache, for whose sake locals of coroutines are over-aligned.
+inline constexpr std::size_t pooled_memory_alignment = 64;
 
 /// The largest size that is recycled.
 inline constexpr std::size_t pooled_memory_limit = std::size_t{128} * 1024;

@@ -12,7 +12,8 @@ namespace plumb {
 class frame_resource {
 public:
     struct functions {
-        /// @return null when there is no memory
+        /// @return null when there is no memory; else aligned to `pooled_memory_alignment`, where frames may hold what
+        /// is over-aligned, and else for every fundamental type
         void* (*allocate)(frame_resource&, std::size_t bytes) noexcept;
         void (*deallocate)(frame_resource&, void* block, std::size_t bytes) noexcept;
         void (*retain)(frame_resource&) noexcept;

@@ -2,6 +2,7 @@
 #include "platform/posix/native_seam.hpp"
 
 #include <plumb/base/buffer.hpp>
+#include <plumb/exec/pooled_memory.hpp>
 
 #include "platform/posix/native_call.hpp"
 
@@ -10,6 +11,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -451,6 +453,14 @@ outcome sleep(std::int64_t time) noexcept {
     return slept == -EINTR ? 0 : slept;
 }
 
+void* take_memory(std::size_t bytes) noexcept {
+    return ::operator new(bytes, std::align_val_t(pooled_memory_alignment), std::nothrow);
+}
+
+void give_memory(void* memory) noexcept {
+    ::operator delete(memory, std::align_val_t(pooled_memory_alignment));
+}
+
 constinit seam const native{
     .simulated = false,
     .steady_now = steady_now,
@@ -511,6 +521,8 @@ constinit seam const native{
     .join_thread = join_thread,
     .processor_count = processor_count,
     .process = process,
+    .take_memory = take_memory,
+    .give_memory = give_memory,
 };
 
 }  // namespace
