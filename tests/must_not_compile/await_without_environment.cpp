@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What doesn't know its executor would resume anywhere.
+// What takes something else than the environment.
 // expect: plumb coroutines await affine awaitables: await_suspend(std::coroutine_handle<>, io_env const&)
 #include <plumb/task/task.hpp>
 
 #include <coroutine>
 
-plumb::task<> wait() { co_await std::suspend_always(); }
+struct takes_a_number {
+    bool await_ready() { return false; }
+    void await_suspend(std::coroutine_handle<>, int) {}
+    void await_resume() {}
+};
+
+plumb::task<> wait() { co_await takes_a_number(); }

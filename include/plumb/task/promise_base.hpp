@@ -5,6 +5,7 @@
 #include <plumb/exec/io_env.hpp>
 #include <plumb/task/end_hook.hpp>
 #include <plumb/task/frame_allocation.hpp>
+#include <plumb/task/plain_awaitable.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -90,9 +91,10 @@ public:
     template <class A>
     decltype(auto)
     await_transform(A&& awaited,
-                    std::source_location where = std::source_location::current()) noexcept {
+                    std::source_location where = std::source_location::
+                        current()) noexcept(affine_awaitable<std::remove_reference_t<A>>) {
         using awaitable = std::remove_reference_t<A>;
-        static_assert(affine_awaitable<awaitable>,
+        static_assert(affine_awaitable<awaitable> || plain_awaitable<A>,
                       "plumb coroutines await affine awaitables: "
                       "await_suspend(std::coroutine_handle<>, io_env const&)");
         location_ = where;
@@ -100,6 +102,8 @@ public:
             return static_cast<awaitable&>(awaited);
         } else if constexpr (affine_awaitable<awaitable>) {
             return affine_awaiter<awaitable>{awaited};
+        } else if constexpr (plain_awaitable<A>) {
+            return plain_affine<A>(std::forward<A>(awaited), env());
         } else {
             return std::suspend_never();  // that one message is enough
         }
