@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <mutex>
+#include <type_traits>
 
 // State: a block is in use, in the list of one thread, or in the shared overflow. Only its thread touches a
-// thread's lists. `thread_state` is trivially destructible, so it can still be read while other thread-local
-// objects are destroyed; `guard` empties the lists when the thread ends and turns later frees to the overflow.
+// thread's lists. They are trivially destructible, so they can still be used while other thread-local objects are
+// destroyed; `thread_guard` empties them when the thread ends, and leaves none of them any room, which turns later
+// frees to the overflow. Before the thread's first block they have no room either, which is what makes the guard.
 namespace plumb {
+
+constinit thread_local pooled_lists pooled_lists_here;
+static_assert(std::is_trivially_destructible_v<pooled_lists>);
+
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -28,50 +33,23 @@ constexpr bool recycles = true;
 constexpr bool recycles = true;
 #endif
 
-constexpr std::size_t step = 64;           // small classes are multiples of this
-constexpr std::size_t small_limit = 4096;  // above, classes are powers of two
-constexpr std::size_t small_classes = small_limit / step + 1;  // the first for 0 bytes
-constexpr std::size_t classes = small_classes + 5;
-static_assert(small_limit << 5 == pooled_memory_limit);
-
-struct block {
-    block* next;
-};
-
-struct block_list {
-    block* head = nullptr;
-    std::uint32_t size = 0;
-
-    void push(block* b) noexcept {
-        b->next = head;
-        head = b;
-        ++size;
-    }
-
-    block* pop() noexcept {
-        block* const b = head;
-        head = b->next;
-        --size;
-        return b;
-    }
-};
-
-constexpr std::size_t class_of(std::size_t bytes) noexcept {
-    if (bytes <= small_limit) {
-        return (bytes + step - 1) / step;
-    }
-    return small_classes + std::bit_width((bytes - 1) / small_limit) - 1;
-}
+using block = pooled_lists::block;
+using block_list = pooled_lists::list;
+constexpr std::size_t classes = pooled_lists::classes;
 
 constexpr std::size_t class_bytes(std::size_t index) noexcept {
-    return index < small_classes ? std::max<std::size_t>(index, 1) * step
-                                 : small_limit << (index - small_classes + 1);
+    constexpr std::size_t small = pooled_lists::small_classes;
+    return index < small ? std::max<std::size_t>(index, 1) * pooled_lists::step
+                         : pooled_lists::small_limit << (index - small + 1);
 }
 
-static_assert(class_bytes(class_of(1)) == 64 && class_bytes(class_of(64)) == 64 &&
-              class_bytes(class_of(65)) == 128);
-static_assert(class_bytes(class_of(4097)) == 8192 && class_bytes(class_of(8192)) == 8192);
-static_assert(class_bytes(class_of(8193)) == 16384 && class_of(pooled_memory_limit) == classes - 1);
+constexpr std::size_t class_bytes_of(std::size_t bytes) noexcept {
+    return class_bytes(pooled_lists::class_of(bytes));
+}
+static_assert(class_bytes_of(1) == 64 && class_bytes_of(64) == 64 && class_bytes_of(65) == 128);
+static_assert(class_bytes_of(4097) == 8192 && class_bytes_of(8192) == 8192);
+static_assert(class_bytes_of(8193) == 16384 &&
+              pooled_lists::class_of(pooled_memory_limit) == classes - 1);
 
 /// How many blocks a thread keeps of a class: up to 256 KiB of it, at least sixteen, so that a turn of a busy loop in
 /// which each connection holds a buffer recycles them all between here and the overflow.
@@ -123,85 +101,70 @@ void take_from_shared(std::size_t index, block_list& into) noexcept {
 }
 
 enum class thread_phase : std::uint8_t { unused, alive, ended };
-
-struct thread_state {
-    std::array<block_list, classes> lists;
-    thread_phase phase = thread_phase::unused;
-};
-
-static_assert(std::is_trivially_destructible_v<thread_state>);
-constinit thread_local thread_state local;
+constinit thread_local thread_phase phase = thread_phase::unused;
 
 struct thread_guard {
     // User-provided so that naming the object constructs it.
-    thread_guard() noexcept { local.phase = thread_phase::alive; }
+    thread_guard() noexcept {
+        for (std::size_t index = 0; index < classes; ++index) {
+            pooled_lists_here.of[index].most = local_limit(index);
+        }
+        phase = thread_phase::alive;
+    }
     ~thread_guard() {
         for (std::size_t index = 0; index < classes; ++index) {
-            if (local.lists[index].size != 0) {
-                give_to_shared(index, local.lists[index], 0);
+            block_list& list = pooled_lists_here.of[index];
+            list.most = 0;
+            if (list.size != 0) {
+                give_to_shared(index, list, 0);
             }
         }
-        local.phase = thread_phase::ended;
+        phase = thread_phase::ended;
     }
 };
 
-[[gnu::noinline]] bool join_thread() noexcept {
-    if (local.phase == thread_phase::ended) {
-        return false;
+/// @return whether this thread keeps blocks
+bool join_thread() noexcept {
+    if (phase == thread_phase::unused) {
+        static thread_local thread_guard guard;
+        (void)&guard;
     }
-    static thread_local thread_guard guard;
-    (void)&guard;
-    return true;
+    return phase == thread_phase::alive;
 }
 
-[[gnu::noinline]] void* allocate_slow(std::size_t index) noexcept {
-    if (local.phase == thread_phase::alive || join_thread()) {
-        block_list& list = local.lists[index];
+}  // namespace
+
+void* pooled_allocate_elsewhere(std::size_t bytes) noexcept {
+    if (!recycles || bytes > pooled_memory_limit) {
+        return platform::os().take_memory(bytes);
+    }
+    std::size_t const index = pooled_lists::class_of(bytes);
+    if (join_thread()) {
+        block_list& list = pooled_lists_here.of[index];
         take_from_shared(index, list);
-        if (list.head != nullptr) {
+        if (list.first != nullptr) {
             return list.pop();
         }
     }
     return platform::os().take_memory(class_bytes(index));
 }
 
-[[gnu::noinline]] void deallocate_slow(block* b, std::size_t index) noexcept {
-    if (local.phase != thread_phase::alive && !join_thread()) {
-        block_list single;
-        single.push(b);
-        give_to_shared(index, single, 0);
-        return;
-    }
-    block_list& list = local.lists[index];
-    list.push(b);
-    if (list.size > local_limit(index)) {
-        give_to_shared(index, list, local_limit(index) / 2);
-    }
-}
-
-}  // namespace
-
-void* pooled_allocate(std::size_t bytes) noexcept {
-    if (!recycles || bytes > pooled_memory_limit) {
-        return platform::os().take_memory(bytes);
-    }
-    std::size_t const index = class_of(bytes);
-    block_list& list = local.lists[index];
-    return list.head != nullptr ? list.pop() : allocate_slow(index);
-}
-
-void pooled_deallocate(void* memory, std::size_t bytes) noexcept {
+void pooled_deallocate_elsewhere(void* memory, std::size_t bytes) noexcept {
     if (!recycles || bytes > pooled_memory_limit) {
         platform::os().give_memory(memory);
         return;
     }
-    std::size_t const index = class_of(bytes);
-    block_list& list = local.lists[index];
-    auto* const b = static_cast<block*>(memory);
-    if (local.phase == thread_phase::alive && list.size < local_limit(index)) {
-        list.push(b);
-    } else {
-        deallocate_slow(b, index);
+    std::size_t const index = pooled_lists::class_of(bytes);
+    if (!join_thread()) {
+        block_list single;
+        single.push(memory);
+        give_to_shared(index, single, 0);
+        return;
+    }
+    block_list& list = pooled_lists_here.of[index];
+    list.push(memory);
+    if (list.size > local_limit(index)) {
+        give_to_shared(index, list, local_limit(index) / 2);
     }
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/pooled_memory.hpp>
+
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 
 namespace plumb {
 
@@ -40,12 +43,25 @@ class frame_allocation {
 public:
     template <class... Parameters>
     static void* operator new(std::size_t bytes, Parameters const&... parameters) {
-        return allocate(bytes, resource_of(parameters...));
+        frame_resource* const from = resource_of(parameters...);
+        return from == nullptr ? allocate(bytes) : allocate_from(*from, bytes);
     }
-    static void* operator new(std::size_t bytes) { return allocate(bytes, nullptr); }
-    static void operator delete(void* frame, std::size_t bytes) noexcept;
+    static void* operator new(std::size_t bytes) { return allocate(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) noexcept {
+        frame_resource* from;
+        std::memcpy(&from, static_cast<std::byte*>(frame) + bytes, sizeof(from));
+        if (from == nullptr) [[likely]] {
+            pooled_deallocate(frame, with_origin(bytes));
+        } else {
+            deallocate_to(*from, frame, bytes);
+        }
+    }
 
 private:
+    static constexpr std::size_t with_origin(std::size_t bytes) noexcept {
+        return bytes + sizeof(frame_resource*);
+    }
+
     static frame_resource* resource_of() noexcept { return nullptr; }
 
     template <class First>
@@ -67,7 +83,22 @@ private:
         }
     }
 
-    static void* allocate(std::size_t bytes, frame_resource* from);
+    static void* allocate(std::size_t bytes) {
+        void* const frame = pooled_allocate(with_origin(bytes));
+        if (frame == nullptr) [[unlikely]] {
+            throw_no_memory();
+        }
+        mark(frame, bytes, nullptr);
+        return frame;
+    }
+
+    static void mark(void* frame, std::size_t bytes, frame_resource* from) noexcept {
+        std::memcpy(static_cast<std::byte*>(frame) + bytes, &from, sizeof(from));
+    }
+
+    static void* allocate_from(frame_resource& from, std::size_t bytes);
+    static void deallocate_to(frame_resource& from, void* frame, std::size_t bytes) noexcept;
+    [[noreturn]] static void throw_no_memory();
 };
 
 }  // namespace plumb
