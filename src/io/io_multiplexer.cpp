@@ -399,19 +399,20 @@ int io_multiplexer::expire_timers(int max_items, std::int64_t end) noexcept {
     return count;
 }
 
-int io_multiplexer::run_posted(int max_items, std::int64_t end) noexcept {
+/// What was posted before, and of what is posted meanwhile as much as makes that `at_least` items in all.
+int io_multiplexer::run_posted(int max_items, std::int64_t end, int at_least) noexcept {
     if (!posted_.empty()) {
         posted_here_.splice(posted_.take());
     }
-    if (posted_here_.empty()) {
-        return 0;
-    }
     int count = 0;
-    work_queue batch(std::move(posted_here_));
-    while (!batch.empty() && !reached(count, max_items) && !past(end)) {
-        (*batch.pop())();
-        ++count;
-    }
+    work_queue batch;
+    do {
+        batch.splice(std::move(posted_here_));
+        while (!batch.empty() && !reached(count, max_items) && !past(end)) {
+            (*batch.pop())();
+            ++count;
+        }
+    } while (batch.empty() && !posted_here_.empty() && count < at_least);
     batch.splice(std::move(posted_here_));
     posted_here_.splice(std::move(batch));
     return count;
@@ -451,7 +452,7 @@ result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
     }
     driving const here(*this);
     fetch_requests();
-    int const count = run_posted(max_items, end);
+    int const count = run_posted(max_items, end, 0);
     if (count == 0 && (pending_ != 0 || !posted_here_.empty() || !posted_.empty())) {
         return -1;
     }
@@ -530,7 +531,7 @@ result<int> io_multiplexer::turn(int max_items) noexcept {
     for (unsigned i = 0; i < 4 && !reached(count, max_items); ++i) {
         switch ((first + i) % 4) {
         case 0:
-            count += run_posted(left(count, max_items), no_end);
+            count += run_posted(left(count, max_items), no_end, posted_per_turn);
             break;
         case 1:
             count += deliver_queued(left(count, max_items), no_end);

@@ -275,6 +275,31 @@ TEST_P(io_multiplexer_test, work_posted_from_inside_runs_in_the_next_call) {
     EXPECT_EQ(order, (std::vector{1, 2, 3}));
 }
 
+TEST_P(io_multiplexer_test, work_that_posts_itself_shares_turns) {
+    struct chain : work {
+        explicit chain(io_multiplexer& where)
+            : work([](work& w) noexcept {
+                  auto& self = static_cast<chain&>(w);
+                  if (--self.left != 0) {
+                      self.m.post(self);
+                  }
+              }),
+              m(where) {}
+        io_multiplexer& m;
+        int left = 1000;
+    };
+    auto operation = reading();  // there is i/o to ask for in each turn
+    ASSERT_EQ(operation.start(), io_status::pending);
+    settle();
+    chain items(multiplexer());
+    auto const turns = multiplexer().counters().turns;
+    multiplexer().post(items);
+    ASSERT_TRUE(drive_until([&] { return items.left == 0; }));
+    EXPECT_LE(multiplexer().counters().turns - turns, 100u);
+    operation.cancel();
+    settle();
+}
+
 TEST_P(io_multiplexer_test, work_that_posts_itself_starves_no_io) {
     struct again : work {
         explicit again(io_multiplexer& where)

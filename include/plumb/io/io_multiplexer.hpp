@@ -119,7 +119,7 @@ public:
     }
 
     /// All three, waiting until at least one item was processed. Returns 0 at once where nothing is pending, and at
-    /// the latest when `wake` is called.
+    /// the latest when `wake` is called. Some of what is posted meanwhile runs before i/o is looked at again.
     result<int> run(int max_items = -1) noexcept { return run_until(deadline(), max_items); }
     result<int> try_run(int max_items = -1) noexcept {
         return run_until(std::chrono::nanoseconds(0), max_items);
@@ -160,6 +160,7 @@ private:
 
     static constexpr std::int64_t no_end = INT64_MAX;
     static constexpr unsigned synchronous_completions_per_turn = 128;
+    static constexpr int posted_per_turn = 64;  // at least: looking at i/o costs more than some
 
     io_multiplexer(multiplexer_kind kind) noexcept;
 
@@ -211,7 +212,7 @@ private:
     void end_early(io_operation& op, io_operation::ending why) noexcept;
     int deliver_queued(int max_items, std::int64_t end) noexcept;
     int expire_timers(int max_items, std::int64_t end) noexcept;
-    int run_posted(int max_items, std::int64_t end) noexcept;
+    int run_posted(int max_items, std::int64_t end, int at_least) noexcept;
     [[nodiscard]] std::int64_t until_first_timer() const noexcept;
     [[nodiscard]] bool idle() const noexcept;
     [[nodiscard]] std::uint64_t taken_at_once() const noexcept;
