@@ -118,7 +118,8 @@ task<> cat::main() {
 }
 
 task<> cat::connect() {
-    auto const limit = options_.timeout == 0s ? deadline() : deadline(options_.timeout);
+    auto const limit =
+        options_.timeout == 0s ? deadline() : deadline(clock::now() + options_.timeout);
     co_await with_stop(reads_.token(), open(limit));
     first_.refuse_same_file(second_);
     second_.make_empty();

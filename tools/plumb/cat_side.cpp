@@ -266,15 +266,12 @@ void cat_side::end_writing() {
     check(writer_->close(), "write to");
 }
 
-task<> cat_side::await_close(deadline limit) {
-    if (!stream_.is_open()) {
-        co_return;
-    }
+task<> cat_side::await_close(std::chrono::steady_clock::time_point limit) {
     std::array<std::byte, 4096> dropped;
-    for (;;) {
+    while (stream_.is_open() && std::chrono::steady_clock::now() < limit) {
         auto const got = co_await stream_.co_read(buffer(dropped), limit);
         if (!got || got.bytes_transferred() == 0) {
-            co_return;
+            break;
         }
     }
 }

@@ -11,6 +11,7 @@
 
 #include "cat_address.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <string_view>
 #include <system_error>
@@ -66,8 +67,7 @@ public:
     void end_writing();
     /// Drops what a peer sends that is only written to: closing before would tell it that the connection is broken, and
     /// it might lose what it was sent.
-    /// @param limit  a time
-    plumb::task<> await_close(plumb::deadline limit);
+    plumb::task<> await_close(std::chrono::steady_clock::time_point limit);
 
     /// @param doing  to what, such as "read from"
     [[noreturn]] void fail(std::string_view doing, std::error_code why) const;
