@@ -16,7 +16,8 @@ io_backend::file_helpers::~file_helpers() {
     }
 }
 
-/// Starts all of them, so that what comes later allocates nothing, whatever runs at the same time.
+/// Starts all of them, so that what comes later allocates nothing, whatever runs at the same time; what can't be
+/// started now is tried again.
 /// @return whether there is a thread
 bool io_backend::file_helpers::start_threads() noexcept {
     process_ = platform::os().process();
@@ -36,7 +37,7 @@ platform::outcome io_backend::file_helpers::start(io_operation& op) noexcept {
         return platform::failed_with(std::errc::not_supported);  // the helpers stayed behind
     }
     std::scoped_lock const locked(mutex_);
-    if (started_ == 0 && !start_threads()) {
+    if (started_ != most && !start_threads()) {
         return platform::failed_with(std::errc::not_supported);
     }
     stage_of(op) = stage::queued;

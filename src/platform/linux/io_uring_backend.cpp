@@ -1235,7 +1235,7 @@ outcome io_uring_backend::start_on_file(io_operation& op) noexcept {
             return issued;
         }
         // A device that is busy loses time while requests gather; what is idle gets the next with the wait for it.
-        if (goes_to_device(op) && files_->in_use() > 1) {
+        if (goes_to_device(op) && files_->in_use() > 1 && driver_ == this_thread_number()) {
             enter(0, 0);
         }
     }
