@@ -49,17 +49,8 @@ def main(arguments):
                 case, peer = f"plumb.{what}", f"asio.{what}"
                 if case in commands and peer in commands:
                     add_ratio(results, rounds, case, peer, "seconds" + suffix)
-    targets = check_targets(options, results)
-
-    results.write(build.OUTPUT / "compile.json")
-    columns = columns_of(results, options.cases)
-    print(report.text_table(results, options.cases, columns))
-    print()
-    print(report.targets_table(targets))
-    suite.tell_errors("compile", results)
-    if options.docs:
-        write_docs(options, results, columns, targets)
-    return suite.exit_status(options, results, targets)
+    return suite.end("compile", options, results, columns_of(results, options.cases),
+                     check_targets(options, results), write_docs)
 
 
 def parse(arguments):

@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-from harness import build
+from harness import build, report
 from harness.server import MeasureError
 
 
@@ -92,6 +92,18 @@ def run_program(words, timeout=300):
 def tell_errors(name, results):
     for case, error in results.errors.items():
         print(f"{name}: {case}: {error}", file=sys.stderr)
+
+
+def end(name, options, results, columns, targets, write_docs):
+    """Writes and prints what a suite of one table found. @return the exit status"""
+    results.write(build.OUTPUT / f"{name}.json")
+    print(report.text_table(results, options.cases, columns))
+    print()
+    print(report.targets_table(targets))
+    tell_errors(name, results)
+    if options.docs:
+        write_docs(options, results, columns, targets)
+    return exit_status(options, results, targets)
 
 
 def exit_status(options, results, targets):

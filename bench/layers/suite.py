@@ -44,17 +44,8 @@ def main(arguments):
         rounds = alternate(commands, options.runs,
                            suite.by_both(lambda words: time_operations(options, words)), results)
         add_ratios(commands, rounds, results)
-    targets = check_targets(options, results)
-
-    results.write(build.OUTPUT / "layers.json")
-    columns = columns_of(results, options.cases)
-    print(report.text_table(results, options.cases, columns))
-    print()
-    print(report.targets_table(targets))
-    suite.tell_errors("layers", results)
-    if options.docs:
-        write_docs(options, results, columns, targets)
-    return suite.exit_status(options, results, targets)
+    return suite.end("layers", options, results, columns_of(results, options.cases),
+                     check_targets(options, results), write_docs)
 
 
 def parse(arguments):

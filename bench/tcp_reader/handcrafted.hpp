@@ -117,7 +117,49 @@ private:
     plumb::stream_socket_handle socket_;
 };
 
-/// Runs a machine to its end. @tparam Machine  `start(options)` makes one, which deletes itself at the end
+/// A state machine: connects, reads to the end, reports and deletes itself.
+/// @tparam Self  the machine; its `begin` starts the first read
+template <class Self>
+class machine {
+public:
+    static void start(reader_options const& o) {
+        auto p = std::make_unique<Self>(o);
+        p->connection_.connect(o.port, [raw = p.get()](auto const& r) { raw->on_connect(r); });
+        (void)p.release();
+    }
+
+    inline static int exit_status = 1;
+
+protected:
+    explicit machine(reader_options const& o) : options_(o) {}
+    ~machine() = default;
+
+    void on_error(std::error_code error) {
+        std::unique_ptr<Self> const me(static_cast<Self*>(this));
+        std::fprintf(stderr, "tcp_reader: %s\n", error.message().c_str());
+    }
+
+    void on_complete() {
+        std::unique_ptr<Self> const me(static_cast<Self*>(this));
+        exit_status = reader_report(&meter_);
+    }
+
+    reader_options options_;
+    reader_meter meter_{};
+    connection connection_;
+    std::byte buffer_[reader_most_block];
+
+private:
+    void on_connect(plumb::result<void> const& r) {
+        if (!r) {
+            return on_error(r.error());
+        }
+        meter_ = reader_begin(&options_);
+        static_cast<Self*>(this)->begin();
+    }
+};
+
+/// Runs a machine to its end.
 /// @return the exit status
 template <class Machine>
 int run_machine(int argc, char** argv) {

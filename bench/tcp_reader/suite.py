@@ -62,17 +62,8 @@ def main(arguments):
             for peer in (peer for peer in peers_of(case) if peer in commands):
                 for suffix in suite.SUFFIXES.values():
                     add_ratio(results, rounds, case, peer, "mb_per_second" + suffix)
-    targets = check_targets(options, results)
-
-    results.write(build.OUTPUT / "tcp_reader.json")
-    columns = columns_of(results, options.cases)
-    print(report.text_table(results, options.cases, columns))
-    print()
-    print(report.targets_table(targets))
-    suite.tell_errors("tcp_reader", results)
-    if options.docs:
-        write_docs(options, results, columns, targets)
-    return suite.exit_status(options, results, targets)
+    return suite.end("tcp_reader", options, results, columns_of(results, options.cases),
+                     check_targets(options, results), write_docs)
 
 
 def parse(arguments):

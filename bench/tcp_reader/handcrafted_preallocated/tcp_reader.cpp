@@ -8,24 +8,14 @@
 
 namespace {
 
-class tcp_reader {
+class tcp_reader : public machine<tcp_reader> {
 public:
-    static void start(reader_options const& o) {
-        auto p = std::make_unique<tcp_reader>(o);
-        p->connection_.connect(o.port, [raw = p.get()](auto const& r) { raw->on_connect(r); });
-        (void)p.release();
-    }
-
-    explicit tcp_reader(reader_options const& o) : options_(o) {}
-
-    inline static int exit_status = 1;
+    explicit tcp_reader(reader_options const& o) : machine(o) {}
 
 private:
-    void on_connect(plumb::result<void> const& r) {
-        if (!r) {
-            return on_error(r.error());
-        }
-        meter_ = reader_begin(&options_);
+    friend machine;
+
+    void begin() {
         plumb::async_read const sender(connection_.socket(),
                                        plumb::buffers(buffer_, options_.block));
         read_.emplace(sender, receiver{this});
@@ -56,16 +46,6 @@ private:
         return true;
     }
 
-    void on_error(std::error_code error) {
-        std::unique_ptr<tcp_reader> const me(this);
-        std::fprintf(stderr, "tcp_reader: %s\n", error.message().c_str());
-    }
-
-    void on_complete() {
-        std::unique_ptr<tcp_reader> const me(this);
-        exit_status = reader_report(&meter_);
-    }
-
     struct receiver {
         tcp_reader* self;
         void set_value(read_result&& r) const noexcept {
@@ -81,14 +61,10 @@ private:
         }
     };
 
-    reader_options options_;
-    reader_meter meter_{};
-    connection connection_;
     std::size_t bytes_ = 0;
     std::error_code error_;
     bool in_loop_ = false;
     std::optional<plumb::io_operation_connection<plumb::async_read, receiver>> read_;
-    std::byte buffer_[reader_most_block];
 };
 
 }  // namespace
