@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 
 enum class priority : std::size_t { urgent, normal, idle };
@@ -23,8 +24,6 @@ enum class priority : std::size_t { urgent, normal, idle };
 /// The queues. One thread at a time, as its executor; for a thread pool, put a strand below it.
 template <plumb::executor E>
 class priority_queues : private plumb::owned_work {
-    static_assert(!plumb::concurrent_executor<E>, "put a strand below it");
-
 public:
     class executor_type {
     public:
@@ -47,7 +46,11 @@ public:
         priority level_;
     };
 
-    explicit priority_queues(E inner) : owned_work(&priority_queues::run_one), inner_(inner) {}
+    explicit priority_queues(E inner) : owned_work(&priority_queues::run_one), inner_(inner) {
+        if (plumb::is_concurrent(inner)) {
+            throw std::invalid_argument("put a strand below it");
+        }
+    }
 
     executor_type get_executor(priority level) { return {*this, level}; }
 

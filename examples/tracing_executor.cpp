@@ -30,8 +30,6 @@ struct trace {
 template <plumb::executor E>
 class tracing_executor {
 public:
-    static constexpr bool concurrent = plumb::concurrent_executor<E>;
-
     tracing_executor(E inner, trace& into) : inner_(inner), into_(&into) {}
 
     std::coroutine_handle<> dispatch(std::coroutine_handle<> h) const {
@@ -53,6 +51,7 @@ public:
 
     // What an executor may have besides: handed on.
     bool running_in_this_thread() const { return ref().running_in_this_thread(); }
+    bool concurrent() const noexcept { return plumb::is_concurrent(inner_); }
     plumb::root_list* roots() const { return ref().roots(); }
     void work_started() const { ref().work_started(); }
     void work_finished() const { ref().work_finished(); }

@@ -11,7 +11,7 @@ namespace plumb {
 
 handle::handle(handle&& other) noexcept
     : native_(std::exchange(other.native_, no_native_handle)),
-      slot_(std::exchange(other.slot_, nullptr)),
+      slot_(other.take_slot()),
       multiplexer_(std::exchange(other.multiplexer_, nullptr)),
       kind_(other.kind_) {}
 
@@ -21,21 +21,27 @@ handle& handle::operator=(handle&& other) noexcept {
             (void)close();
         }
         native_ = std::exchange(other.native_, no_native_handle);
-        slot_ = std::exchange(other.slot_, nullptr);
+        slot_ = other.take_slot();
         multiplexer_ = std::exchange(other.multiplexer_, nullptr);
         kind_ = other.kind_;
     }
     return *this;
 }
 
+void handle::detach() noexcept {
+    // It keeps the slot meanwhile: an operation that is on its way from another thread begins before.
+    if (handle_slot* const s = slot_) {
+        s->table->detach(*s);
+        slot_ = nullptr;
+    }
+    multiplexer_ = nullptr;
+}
+
 result<void> handle::close() noexcept {
     if (!is_open()) {
         return {};
     }
-    if (slot_ != nullptr) {
-        slot_->table->detach(*std::exchange(slot_, nullptr));
-    }
-    multiplexer_ = nullptr;
+    detach();
     auto const closed = platform::os().close(std::exchange(native_, no_native_handle));
     if (closed < 0) {
         return platform::error_of(closed);
@@ -44,27 +50,29 @@ result<void> handle::close() noexcept {
 }
 
 result<native_handle> handle::release() noexcept {
-    auto const kind = slot_ != nullptr ? slot_->kind : kind_;
-    if (slot_ != nullptr) {
-        if (auto const quiet = slot_->table->quiet(*slot_); !quiet) {
+    auto kind = kind_;
+    if (handle_slot* const s = slot_) {
+        kind = s->kind;
+        if (auto const quiet = s->table->quiet(*s); !quiet) {
             return quiet.error();
         }
-        slot_->table->detach(*std::exchange(slot_, nullptr));
     }
+    detach();
     if (kind == handle_kind::polled_pipe && is_open()) {
         (void)platform::os().set_blocking(native_, true);
     }
-    multiplexer_ = nullptr;
     return std::exchange(native_, no_native_handle);
 }
 
 std::int64_t handle::take_received(buffers const& to) noexcept {
-    return slot_ != nullptr ? slot_->table->take_received(*slot_, to)
-                            : platform::failed_with(std::errc::resource_unavailable_try_again);
+    handle_slot* const s = slot_;
+    return s != nullptr ? s->table->take_received(*s, to)
+                        : platform::failed_with(std::errc::resource_unavailable_try_again);
 }
 
 void handle::set_multiplexer(io_multiplexer& m) noexcept {
-    require(slot_ == nullptr || slot_->multiplexer == &m,
+    handle_slot const* const s = slot_;
+    require(s == nullptr || s->multiplexer == &m,
             "set_multiplexer was called after the handle's first asynchronous use");
     multiplexer_ = &m;
 }

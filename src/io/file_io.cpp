@@ -40,7 +40,7 @@ void io_backend::set_file(handle_slot& s, handle& h) noexcept {
     s.native = h.native_;
     s.kind = h.kind();
     s.misses = static_cast<seekable_handle&>(h).alignment() == 1 ? 0 : never_tried;
-    h.slot_ = &s;
+    set_slot(h, s);
 }
 
 bool io_backend::goes_to_device(io_operation const& op) noexcept {

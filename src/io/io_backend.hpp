@@ -100,7 +100,28 @@ protected:
 
     static io_backend& backend_of(io_multiplexer& m) noexcept { return *m.backend_; }
     static native_handle native(handle const& h) noexcept { return h.native_; }
-    static void set_slot(handle& h, handle_slot* s) noexcept { h.slot_ = s; }
+    /// Of a slot that is complete.
+    void set_slot(handle& h, handle_slot& s) noexcept {
+        s.multiplexer = &owner_;
+        h.slot_.store(&s, std::memory_order_release);
+    }
+
+    /// Lets this thread drive for a moment what is for several threads, when none of them does. Null is allowed.
+    class visiting {
+    public:
+        explicit visiting(io_multiplexer* m) noexcept
+            : visited_(m != nullptr && m->crew_ != nullptr && m->begin_visit() ? m : nullptr) {}
+        visiting(visiting const&) = delete;
+        visiting& operator=(visiting const&) = delete;
+        ~visiting() {
+            if (visited_ != nullptr) {
+                visited_->end_visit();
+            }
+        }
+
+    private:
+        io_multiplexer* const visited_;
+    };
 
     /// Does an operation's i/o directly, and notes what that tells of the slot's readiness.
     inline outcome try_now(io_operation& op) noexcept;
@@ -137,7 +158,7 @@ protected:
     /// Whether bytes move past the system's memory.
     static bool goes_to_device(io_operation const& op) noexcept;
     /// Makes a slot one of a file.
-    static void set_file(handle_slot& s, handle& h) noexcept;
+    void set_file(handle_slot& s, handle& h) noexcept;
     /// Does what can be done without waiting; the first step of each start on a file.
     /// @return the outcome, else minus EAGAIN: unless it `never_waits` the parts are to be done
     static outcome begin_on_file(io_operation& op) noexcept;

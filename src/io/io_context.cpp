@@ -14,8 +14,8 @@ constinit thread_local io_context const* io_context::running_here = nullptr;
 
 namespace {
 
-std::unique_ptr<io_multiplexer> best() noexcept {
-    auto made = io_multiplexer::best_available(1);
+std::unique_ptr<io_multiplexer> best(int threads) noexcept {
+    auto made = io_multiplexer::best_available(threads);
     require(made.has_value(), "io_context: no i/o multiplexer can be had (see PLUMB_MULTIPLEXER)");
     return std::move(*made);
 }
@@ -42,13 +42,13 @@ private:
 
 }  // namespace
 
-io_context::io_context() noexcept : io_context(best()) {}
+io_context::io_context(int threads) noexcept : io_context(best(threads)) {}
 
 io_context::io_context(std::unique_ptr<io_multiplexer> m) noexcept
-    : multiplexer_(std::move(m)), executor_(*this) {
-    require(multiplexer_->crew_ == nullptr,
-            "an io_context is run by one thread: its multiplexer must be made for one");
-}
+    : multiplexer_(std::move(m)),
+      concurrent_(multiplexer_->crew_ != nullptr),
+      executor_(*this),
+      roots_(concurrent_) {}
 
 io_context::~io_context() {
     require(running_here != this, "an io_context was destroyed from inside its run");
@@ -62,19 +62,33 @@ io_context::~io_context() {
 
 result<std::size_t> io_context::run() noexcept {
     inside const scope(running_here, *this, *multiplexer_);
-    std::size_t total = 0;
-    while (!stopped_.load()) {
+    result<std::size_t> total = std::size_t{0};
+    runs_.fetch_add(one_run);
+    while ((runs_.load() & stopped) == 0) {
         auto const done = multiplexer_->run();
         if (!done) {
-            return done.error();
+            total = done.error();
+            break;
         }
         if (*done == 0) {
             break;
         }
-        total += *done > 0 ? static_cast<std::size_t>(*done) : 0;
+        *total += *done > 0 ? static_cast<std::size_t>(*done) : 0;
     }
-    stopped_.store(false);
+    leave_run();
     return total;
+}
+
+void io_context::leave_run() noexcept {
+    unsigned before = runs_.load();
+    unsigned after = 0;
+    do {
+        after = before - one_run;
+        after = after == stopped ? 0 : after;
+    } while (!runs_.compare_exchange_weak(before, after));
+    if ((after & stopped) != 0) {
+        multiplexer_->wake();  // the next of them
+    }
 }
 
 result<int> io_context::run_some(int max_items, deadline limit) noexcept {
@@ -83,7 +97,7 @@ result<int> io_context::run_some(int max_items, deadline limit) noexcept {
 }
 
 void io_context::stop() noexcept {
-    stopped_.store(true);
+    runs_.fetch_or(stopped);
     multiplexer_->wake();
 }
 

@@ -10,7 +10,10 @@
 
 namespace plumb {
 
+class io_multiplexer;
+
 /// The threads that share a multiplexer: one leads, which drives it, and the rest run posted work or wait to lead.
+/// A visitor is a thread that has something to do there which can't be left to the leader: it leads next.
 /// Everything is under the mutex.
 struct io_crew {
     /// Posted work that a thread runs before it looks whether somebody leads.
@@ -18,13 +21,22 @@ struct io_crew {
 
     std::mutex mutex;
     std::condition_variable changed;
+    std::condition_variable free_for_visitor;
     work_queue ready;
     int waiting = 0;
-    int called = 0;   // of those that wait
-    int working = 0;  // inside posted work
+    int called = 0;                          // of those that wait
+    int working = 0;                         // inside posted work
+    int visitors = 0;                        // that wait
+    io_multiplexer* visitors_own = nullptr;  // of the thread that visits
     bool led = false;
     /// The leader sleeps although no i/o is pending, because others are inside work that may start some.
     bool leader_waits_for_work = false;
+
+    /// Whether some thread is inside.
+    bool in_use() {
+        std::scoped_lock const lock(mutex);
+        return led || working != 0 || waiting != 0;
+    }
 
     /// Calls one that waits: there is work, or nobody leads. @return false where nobody is left to call
     bool call_one() noexcept {
@@ -34,6 +46,16 @@ struct io_crew {
         ++called;
         changed.notify_one();
         return true;
+    }
+
+    /// Nobody leads any more.
+    void end_lead() noexcept {
+        led = leader_waits_for_work = false;
+        if (visitors != 0) {
+            free_for_visitor.notify_one();
+        } else {
+            (void)call_one();
+        }
     }
 
     /// @param nanoseconds  negative: until it is called

@@ -134,7 +134,8 @@ void io_multiplexer::drive_here() noexcept {
 }
 
 void io_multiplexer::take_over() noexcept {
-    require(driver_.load(std::memory_order_relaxed) == nullptr,
+    bool const in_use = crew_ != nullptr && crew_->in_use();
+    require(driver_.load(std::memory_order_relaxed) == nullptr && !in_use,
             "an i/o operation was started, cancelled or destroyed on another thread than the one "
             "that drives "
             "its multiplexer");
@@ -345,8 +346,7 @@ public:
     ~leadership() {
         if (crew_ != nullptr && held_) {
             std::scoped_lock const lock(crew_->mutex);
-            crew_->led = false;
-            (void)crew_->call_one();
+            crew_->end_lead();
         }
     }
 
@@ -627,14 +627,13 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
         if (reached(count, max_items)) {
             return count != 0 ? count : -1;
         }
-        if (!crew.led) {
+        if (!crew.led && crew.visitors == 0) {
             crew.led = true;
             lock.unlock();
             auto const done = lead(end, left(count, max_items), count == 0);
             lock.lock();
             bool const over = idle() && crew.ready.empty() && crew.working == 0;
-            crew.led = crew.leader_waits_for_work = false;
-            (void)crew.call_one();
+            crew.end_lead();
             if (!done) {
                 return done;
             }
@@ -703,6 +702,34 @@ void io_multiplexer::post_to_crew(work& item) noexcept {
     }
 }
 
+/// @return false where this thread drives already
+bool io_multiplexer::begin_visit() noexcept {
+    if (driven_here()) {
+        return false;
+    }
+    std::unique_lock lock(crew_->mutex);
+    ++crew_->visitors;
+    while (crew_->led) {
+        call_driver();
+        crew_->free_for_visitor.wait(lock);
+    }
+    --crew_->visitors;
+    crew_->led = true;
+    crew_->visitors_own = std::exchange(this_thread_multiplexer, this);
+    drive_here();
+    inside_.store(this_thread_token(), std::memory_order_relaxed);
+    fetch_requests();
+    return true;
+}
+
+void io_multiplexer::end_visit() noexcept {
+    inside_.store(nullptr, std::memory_order_relaxed);
+    driver_.store(nullptr, std::memory_order_relaxed);
+    this_thread_multiplexer = crew_->visitors_own;
+    std::scoped_lock const lock(crew_->mutex);
+    crew_->end_lead();
+}
+
 /// Asked by the leader before it sleeps.
 bool io_multiplexer::crew_needs_leader() noexcept {
     if (crew_ == nullptr) {
@@ -711,7 +738,7 @@ bool io_multiplexer::crew_needs_leader() noexcept {
     std::scoped_lock const lock(crew_->mutex);
     bool const work_may_start_io = crew_->working != 0 || outside_work_.load() != 0;
     crew_->leader_waits_for_work = pending_ == 0 && work_may_start_io;
-    return !crew_->ready.empty() || (pending_ == 0 && !work_may_start_io);
+    return crew_->visitors != 0 || !crew_->ready.empty() || (pending_ == 0 && !work_may_start_io);
 }
 
 // Posting.

@@ -3,6 +3,7 @@
 
 #include <plumb/base/assert.hpp>
 
+#include "io/io_errand.hpp"
 #include "io/io_lifecycle.hpp"
 #include "io/this_thread.hpp"
 #include "platform/seam.hpp"
@@ -50,7 +51,7 @@ inline bool io_operation::bind() noexcept {
     if (target_ == nullptr) {
         return true;
     }
-    slot_ = target_->slot_;
+    slot_ = target_->slot_.load(std::memory_order_acquire);
     if (slot_ == nullptr) [[unlikely]] {
         return attach();
     }
@@ -68,12 +69,13 @@ io_multiplexer& io_operation::chosen_multiplexer() const noexcept {
     if (target_->multiplexer_ != nullptr) {
         return *target_->multiplexer_;
     }
-    if (target_->slot_ == nullptr) {
+    handle_slot const* const s = target_->slot_.load(std::memory_order_acquire);
+    if (s == nullptr) {
         return io_multiplexer::this_thread();
     }
-    require(target_->slot_->multiplexer != nullptr,
+    require(s->multiplexer != nullptr,
             "an i/o operation was started on a handle whose multiplexer is gone");
-    return *target_->slot_->multiplexer;
+    return *s->multiplexer;
 }
 
 bool io_operation::attach() noexcept {
@@ -88,7 +90,6 @@ bool io_operation::attach() noexcept {
         return false;
     }
     slot_ = target_->slot_;
-    slot_->multiplexer = multiplexer_;
     return true;
 }
 
@@ -108,8 +109,9 @@ inline io_status io_operation::begin() noexcept {
 io_status io_operation::start_queued() noexcept {
     // What those do who poll: a read into one buffer of what is there.
     if (state_.plainly(action::read, phase::idle, true) && request_.read.is_single() &&
-        !request_.read.empty() && target_->slot_ != nullptr) [[likely]] {
-        handle_slot& s = *target_->slot_;
+        !request_.read.empty() && target_->slot_.load(std::memory_order_relaxed) != nullptr)
+        [[likely]] {
+        handle_slot& s = *target_->slot_.load(std::memory_order_relaxed);
         bool const ready = (s.ready & platform::readable) != 0 && s.reader == nullptr;
         if ((ready || io_backend::may_be_in_memory(*this, s)) && s.multiplexer->driven_here()) {
             auto const done =
@@ -168,41 +170,39 @@ template <io_operation::action A>
 io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env const& env) noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
     if (!env.stop.can_watch()) [[unlikely]] {
-        return refuse(env);
+        return start_unwatched(waiting, env);
     }
     waiting_ = waiting.address();
     env_ = &env;
     if constexpr (A == action::read || A == action::read_pooled) {
-        handle_slot* const s = target_->slot_;
-        if (s != nullptr && s->only_waits(platform::readable) && s->reader == nullptr &&
-            state_.plainly(A, phase::idle) && !request_.read.empty()) [[likely]] {
-            io_multiplexer& m = *s->multiplexer;
-            if (m.driven_here()) [[likely]] {
-                slot_ = s;
-                multiplexer_ = &m;
-                ending_ = ending::natural;
-                s->reader = this;
-                return pend(m, env);
-            }
+        handle_slot* const s = target_->slot_.load(std::memory_order_acquire);
+        io_multiplexer* const m = s != nullptr ? s->multiplexer : nullptr;
+        if (m != nullptr && m->driven_here() && s->only_waits(platform::readable) &&
+            s->reader == nullptr && state_.plainly(A, phase::idle) && !request_.read.empty())
+            [[likely]] {
+            slot_ = s;
+            multiplexer_ = m;
+            ending_ = ending::natural;
+            s->reader = this;
+            return pend(*m, env);
         }
     }
     if constexpr (A == action::write) {
-        handle_slot* const s = target_->slot_;
-        if (s != nullptr && s->writer == nullptr && state_.plainly(A, phase::idle) &&
-            request_.write.is_single() && !request_.write.empty()) [[likely]] {
-            io_multiplexer* const m = s->multiplexer;
-            if ((s->ready & platform::writable) != 0) {
-                if (m->driven_here()) [[likely]] {
-                    slot_ = s;
-                    multiplexer_ = m;
-                    outcome_ =
-                        platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
-                    if (outcome_ != again) [[likely]] {
-                        return complete_now(*multiplexer_);
-                    }
-                    slot_->ready &= ~std::uint32_t{platform::writable};
+        handle_slot* const s = target_->slot_.load(std::memory_order_acquire);
+        io_multiplexer* const m = s != nullptr ? s->multiplexer : nullptr;
+        if (m != nullptr && m->driven_here() && s->writer == nullptr &&
+            state_.plainly(A, phase::idle) && request_.write.is_single() && !request_.write.empty())
+            [[likely]] {
+            if ((s->ready & platform::writable) != 0) [[likely]] {
+                slot_ = s;
+                multiplexer_ = m;
+                outcome_ =
+                    platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
+                if (outcome_ != again) [[likely]] {
+                    return complete_now(*multiplexer_);
                 }
-            } else if ((s->watched & platform::writable) == 0 && m != nullptr && m->driven_here()) {
+                slot_->ready &= ~std::uint32_t{platform::writable};
+            } else if ((s->watched & platform::writable) == 0) {
                 slot_ = s;
                 multiplexer_ = m;
                 ending_ = ending::natural;
@@ -221,6 +221,9 @@ io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env co
 template <io_operation::action A>
 [[gnu::noinline]] io_status io_operation::start_otherwise() noexcept {
     constexpr auto again = platform::failed_with(std::errc::resource_unavailable_try_again);
+    if (chosen_multiplexer().crew_ != nullptr) {
+        return io_errand::start(*this);
+    }
     require_idle();
     if (!bind()) {
         state_.now = phase::done;
@@ -259,12 +262,34 @@ void io_operation::unqueue_delivery() noexcept {
     }
 }
 
-io_status io_operation::refuse(io_env const& env) noexcept {
-    require(env.stop.stop_requested(), "i/o was started with the stop token of an executor that "
-                                       "several threads are inside of");
-    outcome_ = platform::failed_with(std::errc::operation_canceled);
-    state_.now = phase::done;
-    return io_status::completed;
+/// With a token that no operation can watch by itself.
+io_status io_operation::start_unwatched(std::coroutine_handle<> waiting,
+                                        io_env const& env) noexcept {
+    if (env.stop.stop_requested()) {
+        outcome_ = platform::failed_with(std::errc::operation_canceled);
+        state_.now = phase::done;
+        return io_status::completed;
+    }
+    waiting_ = waiting.address();
+    env_ = &env;
+    return io_errand::start(*this);
+}
+
+/// On the thread that drives `m`, when it has come from another.
+void io_operation::start_arrived(io_multiplexer& m, bool cancelled) noexcept {
+    // What is released by another thread than the one that drives can't be awaited: it is copied.
+    if (state_.what == action::write_zero_copy && io_errand::carries(*this)) {
+        state_.what = action::write;
+    }
+    // Closed meanwhile, a handle has forgotten its multiplexer.
+    bool const closed = target_ != nullptr && !target_->is_open();
+    if (!cancelled && !closed) {
+        (void)start_queued();
+        return;
+    }
+    multiplexer_ = &m;
+    deliver_later(platform::failed_with(closed ? std::errc::bad_file_descriptor
+                                               : std::errc::operation_canceled));
 }
 
 template io_status io_operation::start_awaited<io_operation::action::read>(std::coroutine_handle<>,
@@ -329,6 +354,12 @@ void io_operation::rearm() noexcept {
 
 void io_operation::abandon() noexcept {
     multiplexer_->check_driver();
+    if (io_errand::carries(*this)) {
+        io_errand::withdraw(*this);
+        if (state_.now == phase::done) {
+            return;
+        }
+    }
     if (state_.now == phase::pending) {
         leave();
         multiplexer_->end_early(*this, ending::canceled);

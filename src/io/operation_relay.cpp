@@ -66,15 +66,7 @@ void operation_relay::arrive(owned_work& node, fate f) noexcept {
         op.cancel();
     } else {
         self.begun_ = true;
-        // Closed meanwhile, a handle has forgotten its multiplexer.
-        bool const elsewhere = op.target_ != nullptr && !op.target_->is_open();
-        if ((before & cancelled) == 0 && !elsewhere) {
-            (void)op.start_queued();
-            return;
-        }
-        op.multiplexer_ = self.multiplexer_;
-        op.deliver_later(platform::failed_with(elsewhere ? std::errc::bad_file_descriptor
-                                                         : std::errc::operation_canceled));
+        op.start_arrived(*self.multiplexer_, (before & cancelled) != 0);
     }
 }
 

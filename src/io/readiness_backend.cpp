@@ -126,7 +126,7 @@ public:
         if (divides(*s)) {
             s->ready |= platform::divided;
         }
-        set_slot(h, s);
+        set_slot(h, *s);
         return 0;
     }
 
@@ -340,6 +340,7 @@ private:
 
     static void detach(handle_slot& h) noexcept {
         auto& s = static_cast<readiness_slot&>(h);
+        visiting const here(s.multiplexer);
         if (s.multiplexer != nullptr) {
             auto& self = static_cast<readiness_backend&>(backend_of(*s.multiplexer));
             if (s.in_flight != 0) {
@@ -359,6 +360,7 @@ private:
 
     static result<void> quiet(handle_slot& h) noexcept {
         auto const& s = static_cast<readiness_slot&>(h);
+        visiting const here(s.multiplexer);
         if (s.reader != nullptr || s.writer != nullptr || s.in_flight != 0) {
             return make_error_code(error::busy);
         }

@@ -25,8 +25,6 @@ using manual_strand = strand<manual_executor::executor_type>;
 using pool_strand = strand<thread_pool::executor_type>;
 
 static_assert(executor<manual_strand> && executor<pool_strand> && executor<strand<pool_strand>>);
-static_assert(concurrent_executor<thread_pool::executor_type>);
-static_assert(!concurrent_executor<pool_strand>, "only one at a time is inside a strand");
 static_assert(sizeof(pool_strand) == sizeof(void*));
 
 /// Calls a function when it runs.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plumb/aio/bytes.hpp>
+#include <plumb/base/assert.hpp>
 #include <plumb/base/buffer.hpp>
 #include <plumb/base/deadline.hpp>
 #include <plumb/exec/pooled_memory.hpp>
@@ -116,9 +117,13 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
-        if (go_on(start_awaited<action::write>(h, env)) == io_status::completed) {
+        auto const status = go_on(start_awaited<action::write>(h, env));
+        if (status == io_status::completed) {
             return false;
         }
+        require(
+            status == io_status::pending,
+            "a stream was written to in an io_context for several threads: write to its handle");
         tell(&write_awaitable::deliver);
         return true;
     }

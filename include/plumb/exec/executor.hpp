@@ -18,8 +18,8 @@ namespace plumb {
 /// An executor may also have `running_in_this_thread()`: whether the caller is inside it now; `roots()`: a
 /// pointer to the `root_list` of its context, which then owns the coroutines that are launched on it; and
 /// `work_started()` with `work_finished()`: count what will post later, for which its context goes on running.
-/// And `lasting()`: an equal one that lives as long as its context; and a constant `concurrent`: whether several threads
-/// may be inside of it at once, as in a thread pool.
+/// And `lasting()`: an equal one that lives as long as its context; and `concurrent()`: whether several threads may be
+/// inside of it at once, as in a thread pool, which is the same for all equal ones.
 /// Source: coroutine-first i/o 3.
 template <class T>
 concept executor =
@@ -29,14 +29,14 @@ concept executor =
         { t == t } -> std::convertible_to<bool>;
     };
 
-/// Whether several threads may be inside an executor at once; false where its type doesn't say.
+/// Whether several threads may be inside of `e` at once; false where its type doesn't say.
 template <executor E>
-inline constexpr bool concurrent_executor = [] {
-    if constexpr (requires { bool(E::concurrent); }) {
-        return bool(E::concurrent);
+[[nodiscard]] constexpr bool is_concurrent(E const& e) noexcept {
+    if constexpr (requires { bool(e.concurrent()); }) {
+        return e.concurrent();
     } else {
         return false;
     }
-}();
+}
 
 }  // namespace plumb

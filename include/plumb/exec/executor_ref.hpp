@@ -21,7 +21,8 @@ public:
         requires(!std::same_as<E, executor_ref> &&
                  requires(E const& e, std::coroutine_handle<> h) { e.dispatch(h); })
     constexpr executor_ref(E const& target) noexcept
-        : table_(&table_for<E>), target_(lasting(&target)) {
+        : table_(is_concurrent(target) ? &table_for<E, true> : &table_for<E, false>),
+          target_(lasting(&target)) {
         static_assert(executor<E>);
     }
 
@@ -123,7 +124,7 @@ private:
         }
     }
 
-    template <class E>
+    template <class E, bool Concurrent>
     static constexpr table table_for{
         [](void const* e, std::coroutine_handle<> h) -> std::coroutine_handle<> {
             return static_cast<E const*>(e)->dispatch(h);
@@ -135,7 +136,7 @@ private:
             return *static_cast<E const*>(a) == *static_cast<E const*>(b);
         },
         &count_work_of<E>,
-        concurrent_executor<E>,
+        Concurrent,
     };
 
     table const* table_ = nullptr;

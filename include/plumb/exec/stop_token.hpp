@@ -117,7 +117,7 @@ private:
 /// ends with the node in its queue leads to `called` without calling anybody.
 ///
 /// Of an executor that several threads are inside of, the callbacks are under a lock, which is not held while one of
-/// them runs; i/o can't be watched there.
+/// them runs; i/o watches it only on a multiplexer that is for several threads, too.
 ///
 /// Threads: `request_stop`, `stop_requested` and `busy` from any thread; the rest inside the executor.
 /// Allocates: never. Cancellation in the manner of C++26's `inplace_stop_source`.

@@ -26,8 +26,7 @@ public:
     /// Names a pool; copies are equal.
     class executor_type {
     public:
-        /// Several threads are inside at once.
-        static constexpr bool concurrent = true;
+        [[nodiscard]] static constexpr bool concurrent() noexcept { return true; }
 
         /// @return `h` when called from one of the pool's threads, else `noop_coroutine` after it was posted
         [[nodiscard]] std::coroutine_handle<> dispatch(std::coroutine_handle<> h) const noexcept;

@@ -5,6 +5,7 @@
 #include <plumb/base/result.hpp>
 #include <plumb/handle/native_handle.hpp>
 
+#include <atomic>
 #include <cstdint>
 
 namespace plumb {
@@ -74,7 +75,8 @@ public:
 
     /// @return the multiplexer that it is registered with or was set, or null
     [[nodiscard]] io_multiplexer* multiplexer() const noexcept {
-        return slot_ != nullptr ? slot_->multiplexer : multiplexer_;
+        handle_slot const* const s = slot_.load(std::memory_order_acquire);
+        return s != nullptr ? s->multiplexer : multiplexer_;
     }
 
     /// Chooses the multiplexer; only before the first asynchronous use.
@@ -99,8 +101,16 @@ private:
     friend class io_backend;
     friend class io_operation;
 
+    void detach() noexcept;
+    handle_slot* take_slot() noexcept {
+        handle_slot* const s = slot_.load(std::memory_order_relaxed);
+        slot_.store(nullptr, std::memory_order_relaxed);
+        return s;
+    }
+
     native_handle native_ = no_native_handle;
-    handle_slot* slot_ = nullptr;
+    // Threads that share the handle may start operations while the one that drives registers it.
+    std::atomic<handle_slot*> slot_{nullptr};
     io_multiplexer* multiplexer_ = nullptr;
     handle_kind kind_;
 };

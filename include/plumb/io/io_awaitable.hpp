@@ -25,7 +25,8 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
     bool await_suspend(std::coroutine_handle<> waiting, io_env const& env) noexcept {
-        return this->template start_awaited<Sender::awaited_as>(waiting, env) == io_status::pending;
+        return this->template start_awaited<Sender::awaited_as>(waiting, env) !=
+               io_status::completed;
     }
 
     static constexpr bool takes_env_from_promise = true;

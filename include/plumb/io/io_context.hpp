@@ -5,17 +5,28 @@
 #include <plumb/exec/root_list.hpp>
 #include <plumb/io/io_multiplexer.hpp>
 
+#include <atomic>
 #include <coroutine>
+#include <cstddef>
 #include <memory>
 
 namespace plumb {
 
 /// A multiplexer with an executor: where coroutines that do i/o run.
 ///
-/// One thread at a time calls `run`; handles that are first used from inside register with this context.
+/// One thread at a time calls `run`; or, where it was made for several, any number of them at once. Handles that are
+/// first used from inside register with this context.
 /// Destroying it destroys the coroutines that were launched on it and have not ended, with their operations; it must
-/// then not be running, and happens on the thread that ran it last.
-/// Threads: `run` from one; `get_executor().post`, `dispatch` and `stop` from any.
+/// then not be running, and where it is for one thread happens on the one that ran it last.
+///
+/// Of several threads one waits for i/o at a time and hands what has ended to the others, so that a coroutine goes on
+/// on any of them. Give each connection a `strand` over the executor: what is in it runs one after another. A handle
+/// may be used and closed on each of the threads, but not be moved while something is in flight on it; where two
+/// strands share it from the beginning, `set_multiplexer` comes before. What is no `co_await` of an operation needs a
+/// context for one thread: a started `io_operation_connection`, `with_deadline`, the streams of `aio`. So does a
+/// `zero_copy_write`, else it copies. Such a context also does a round trip for less: a server of many connections is
+/// better off with one on each thread.
+/// Threads: `run` as said; `get_executor().post`, `dispatch` and `stop` from any.
 class io_context {
 public:
     /// Names a context; copies are equal. Source: coroutine-first i/o 3.
@@ -29,6 +40,8 @@ public:
         [[nodiscard]] bool running_in_this_thread() const noexcept {
             return running_here == context_;
         }
+        /// Whether the context is for several threads.
+        [[nodiscard]] bool concurrent() const noexcept { return context_->concurrent_; }
         [[nodiscard]] io_context& context() const noexcept { return *context_; }
         [[nodiscard]] executor_type const& lasting() const noexcept { return context_->executor_; }
         [[nodiscard]] root_list* roots() const noexcept { return &context_->roots_; }
@@ -43,7 +56,9 @@ public:
     };
 
     /// Over the best multiplexer that works here. Terminates with a message where there is none.
-    io_context() noexcept;
+    /// @param threads  how many may call `run` at once: one, or any number
+    explicit io_context(int threads = 1) noexcept;
+    /// For as many threads as its multiplexer was made for.
     explicit io_context(std::unique_ptr<io_multiplexer> m) noexcept;
     ~io_context();
     io_context(io_context const&) = delete;
@@ -55,7 +70,8 @@ public:
     [[nodiscard]] root_list& roots() noexcept { return roots_; }
 
     /// Runs until nothing is left that could happen: no i/o, no timer, no posted and no outside work; or until `stop`.
-    /// @return how many items were processed; errors: what the system gives to the wait
+    /// Where several threads do, all of them return then; and none of them calls it from inside.
+    /// @return how many items this call processed; errors: what the system gives to the wait
     result<std::size_t> run() noexcept;
 
     /// As `io_multiplexer::run` of its multiplexer, but inside of this context: for loops that bound what is processed.
@@ -64,18 +80,25 @@ public:
     /// @return how many; negative where nothing was ready until `limit` or a `wake`, 0 where nothing is left
     result<int> run_some(int max_items, deadline limit = {}) noexcept;
 
-    /// Ends `run` soon; what is in flight goes on in the next. Any thread.
+    /// Ends each `run` soon that is under way, or where none is, the next one; what is in flight goes on in a later
+    /// one. Any thread.
     void stop() noexcept;
 
 private:
     std::coroutine_handle<> post_resume(std::coroutine_handle<> h) noexcept;
+    void leave_run() noexcept;
 
     static thread_local constinit io_context const* running_here;
 
+    static constexpr unsigned stopped = 1;
+    static constexpr unsigned one_run = 2;
+
     std::unique_ptr<io_multiplexer> multiplexer_;
+    bool const concurrent_;
     executor_type executor_;
     root_list roots_;
-    std::atomic<bool> stopped_{false};
+    std::atomic<unsigned> runs_{
+        0};  // how many are under way; and whether they are stopped, which the last one ends
 };
 
 static_assert(executor<io_context::executor_type>);

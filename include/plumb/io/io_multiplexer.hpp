@@ -157,6 +157,7 @@ private:
     friend io_backend;
     friend operation_relay;
     friend class io_context;
+    friend class io_errand;
 
     static constexpr std::int64_t no_end = INT64_MAX;
     static constexpr unsigned synchronous_completions_per_turn = 128;
@@ -178,6 +179,8 @@ private:
     result<int> lead(std::int64_t end, int max_items, bool may_wait) noexcept;
     int work_a_while(int max_items) noexcept;
     void post_to_crew(work& item) noexcept;
+    bool begin_visit() noexcept;
+    void end_visit() noexcept;
     [[nodiscard]] bool crew_needs_leader() noexcept;
 
     [[nodiscard]] bool is_inside() const noexcept;

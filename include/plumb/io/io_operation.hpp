@@ -31,11 +31,13 @@ class operation_relay;
 ///
 /// Phases: idle -> pending -> queued -> done, or idle -> queued where it completed at once, or
 /// idle -> done where whoever started it takes the result directly. `reset` leads from done to idle.
+/// A coroutine on a multiplexer for several threads sends it before: idle -> sent -> idle.
 ///   idle     belongs to its owner, and may be moved
 ///   pending  belongs to the multiplexer; the kernel may use its buffers
 ///   queued   over, its outcome is stored; waits in the multiplexer to be delivered
+///   sent     on its way to the thread that drives
 ///   done     delivered; belongs to its owner again
-/// Only the multiplexer's thread changes the phase. Destroying a pending or queued operation there cancels it, waits
+/// Else only the multiplexer's thread changes the phase. Destroying one in flight there cancels it, waits
 /// until the kernel has let go of its buffers, and delivers nothing; on another thread it terminates.
 class io_operation : private stop_callback_link, private timer_node {
 public:
@@ -126,7 +128,7 @@ protected:
 
     /// Before the state goes: abandons an operation in flight.
     void end() noexcept {
-        if (state_.now == phase::pending || state_.now == phase::queued) {
+        if (state_.now != phase::idle && state_.now != phase::done) {
             abandon();
         }
     }
@@ -203,8 +205,9 @@ protected:
 private:
     friend io_backend;
     friend io_multiplexer;
+    friend class io_errand;
     friend operation_relay;
-    enum class phase : std::uint8_t { idle, pending, queued, done };
+    enum class phase : std::uint8_t { idle, pending, queued, sent, done };
     enum class ending : std::uint8_t { natural, canceled, timed_out };
     /// Where an operation on a file is: with nobody, in a queue, being done, over and not yet settled.
     enum class stage : std::uint8_t { none, queued, running, over };
@@ -218,7 +221,8 @@ private:
     inline io_status pend(io_multiplexer& m, io_env const& env) noexcept;
     inline io_status complete_now(io_multiplexer& m) noexcept;
     io_status complete_later() noexcept;
-    io_status refuse(io_env const& env) noexcept;
+    io_status start_unwatched(std::coroutine_handle<> waiting, io_env const& env) noexcept;
+    void start_arrived(io_multiplexer& m, bool cancelled) noexcept;
     template <action A>
     io_status start_otherwise() noexcept;
     inline void settle_outcome(std::int64_t outcome) noexcept;

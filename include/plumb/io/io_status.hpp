@@ -11,6 +11,8 @@ enum class io_status : std::uint8_t {
     pending,
     /// It is over: its result is stored.
     completed,
+    /// It is on its way to the thread that drives, and not this one's any more. Only of what a coroutine awaits.
+    sent,
 };
 
 }  // namespace plumb

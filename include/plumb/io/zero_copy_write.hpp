@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiting, io_env const& env) noexcept {
-        return start_awaited(waiting, env) == io_status::pending;
+        return start_awaited(waiting, env) != io_status::completed;
     }
     io_result<const_buffers> await_resume() const noexcept { return result(); }
 

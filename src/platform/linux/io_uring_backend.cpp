@@ -1070,7 +1070,7 @@ outcome io_uring_backend::attach(handle& h) noexcept {
     s->sends = s->kind == handle_kind::stream_socket;
     // Of these a read of nothing may or may not be the end, which only the seam's read tells.
     s->by_poll = !is_socket(s->kind) && s->kind != handle_kind::pipe;
-    set_slot(h, s);
+    set_slot(h, *s);
     return 0;
 }
 
@@ -1430,6 +1430,7 @@ void io_uring_backend::close_file(ring_slot& s) noexcept {
 
 void io_uring_backend::detach(handle_slot& h) noexcept {
     auto& s = static_cast<ring_slot&>(h);
+    visiting const here(s.multiplexer);
     if (s.multiplexer != nullptr) {
         static_cast<io_uring_backend&>(backend_of(*s.multiplexer)).close(s);
     } else {
@@ -1439,6 +1440,7 @@ void io_uring_backend::detach(handle_slot& h) noexcept {
 
 result<void> io_uring_backend::quiet(handle_slot& h) noexcept {
     auto& s = static_cast<ring_slot&>(h);
+    visiting const here(s.multiplexer);
     if (s.reader != nullptr || s.writer != nullptr || s.in_flight != 0) {
         return make_error_code(error::busy);
     }
@@ -1456,6 +1458,7 @@ std::int64_t io_uring_backend::take_received(handle_slot& h, buffers const& b) n
     if (s.multiplexer == nullptr) {
         return ring_slot::nothing;
     }
+    visiting const here(s.multiplexer);
     auto& self = static_cast<io_uring_backend&>(backend_of(*s.multiplexer));
     self.stop_receiving(s);
     return self.take_parked(s, [&](std::byte const* bytes, std::size_t size) {
