@@ -5,6 +5,8 @@
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/stop_token.hpp>
 #include <plumb/exec/work_guard.hpp>
+#include <plumb/task/async_run.hpp>
+#include <plumb/task/when_all.hpp>
 
 #include "platform/seam.hpp"
 #include "support/allocations.hpp"
@@ -20,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace plumb::test {
@@ -199,6 +202,170 @@ TEST(thread_pool, many_producers_lose_nothing) {
         }
         pool.join();
         ASSERT_EQ(ran, 900);
+    }
+}
+
+TEST(thread_pool, what_is_queued_behind_a_blocked_thread_is_run_by_another) {
+    thread_pool pool(2);
+    std::atomic<int> ran = 0;
+    std::latch all(100);
+    std::vector<call> items(100, call([&] {
+                                ++ran;
+                                all.count_down();
+                            }));
+    call block([&] {
+        for (auto& item : items) {
+            pool.get_executor().post(&item);
+        }
+        all.wait();
+    });
+    pool.get_executor().post(&block);
+    pool.join();
+    EXPECT_EQ(ran, 100);
+}
+
+TEST(thread_pool, one_item_may_post_more_than_a_threads_queue_holds) {
+    for (int const threads : {1, 3}) {
+        thread_pool pool(threads);
+        std::atomic<int> ran = 0;
+        std::vector<call> items(2000, call([&] { ++ran; }));
+        call many([&] {
+            for (auto& item : items) {
+                pool.get_executor().post(&item);
+            }
+        });
+        pool.get_executor().post(&many);
+        pool.join();
+        EXPECT_EQ(ran, 2000);
+    }
+}
+
+TEST(thread_pool, what_posts_itself_again_gives_way_to_what_comes_from_elsewhere) {
+    thread_pool pool(1);
+    std::atomic<bool> enough = false;
+    std::latch started(1);
+    bool first = true;
+    std::optional<call> again;
+    again.emplace([&] {
+        if (std::exchange(first, false)) {
+            started.count_down();
+        }
+        if (!enough) {
+            pool.get_executor().post(&*again);
+        }
+    });
+    call stop([&] { enough = true; });
+    pool.get_executor().post(&*again);
+    started.wait();
+    pool.get_executor().post(&stop);
+    pool.join();
+    EXPECT_TRUE(enough);
+}
+
+TEST(thread_pool, items_that_post_one_another_do_not_starve_an_older_one) {
+    thread_pool pool(1);
+    bool ran = false;
+    std::optional<call> ping;
+    std::optional<call> pong;
+    ping.emplace([&] {
+        if (!ran) {
+            pool.get_executor().post(&*pong);
+        }
+    });
+    pong.emplace([&] { pool.get_executor().post(&*ping); });
+    call older([&] { ran = true; });
+    call begin([&] {
+        pool.get_executor().post(&older);
+        pool.get_executor().post(&*ping);
+    });
+    pool.get_executor().post(&begin);
+    pool.join();
+    EXPECT_TRUE(ran);
+}
+
+TEST(thread_pool, many_more_threads_than_processors_lose_nothing) {
+    thread_pool pool(24);
+    constexpr int chains = 64;
+    constexpr int length = 200;
+    std::atomic<int> ran = 0;
+    std::vector<call> items;
+    std::array<int, chains> left{};
+    items.reserve(chains);
+    for (std::size_t c = 0; c < chains; ++c) {
+        left[c] = length;
+        items.emplace_back([&, c] {
+            ++ran;
+            if (--left[c] > 0) {
+                pool.get_executor().post(&items[c]);
+            }
+        });
+    }
+    for (auto& item : items) {
+        pool.get_executor().post(&item);
+    }
+    pool.join();
+    EXPECT_EQ(ran, chains * length);
+}
+
+TEST(thread_pool, idle_threads_are_woken_again_and_again) {
+    thread_pool pool(4);
+    for (int round = 0; round < 200; ++round) {
+        std::latch all(2);
+        call two([&] { all.count_down(); });
+        call one([&] {
+            pool.get_executor().post(&two);
+            all.count_down();
+        });
+        pool.get_executor().post(&one);
+        all.wait();
+    }
+    pool.join();
+}
+
+TEST(thread_pool, what_its_items_have_posted_is_dropped_when_it_is_stopped) {
+    struct item : owned_work {
+        explicit item(std::atomic<int>& d)
+            : owned_work([](owned_work& self, fate f) noexcept {
+                  *static_cast<item&>(self).ended += f == fate::dropped ? 1 : 1000;
+              }),
+              ended(&d) {}
+        std::atomic<int>* ended;
+    };
+    std::atomic<int> ended = 0;
+    std::vector<item> items(300, item(ended));
+    {
+        thread_pool pool(1);
+        std::latch stopped(1);
+        call last([&] {
+            for (auto& i : items) {
+                pool.get_executor().post(&i);
+            }
+            pool.stop();
+            stopped.count_down();
+        });
+        pool.get_executor().post(&last);
+        stopped.wait();
+    }
+    EXPECT_EQ(ended % 1000, 300) << "each once";
+    EXPECT_EQ(ended / 1000, 0) << "none was run";
+}
+
+task<int> fib(int n) {
+    if (n < 2) {
+        co_return n;
+    }
+    auto [one, two] = co_await when_all(fib(n - 1), fib(n - 2));
+    co_return one + two;
+}
+
+TEST(thread_pool, forks_are_joined) {
+    for (int const threads : {1, 2, 4}) {
+        thread_pool pool(threads);
+        int result = 0;
+        async_run(pool.get_executor(), fib(18), {},
+                  [&](task_result<int>& r) { result = r.take(); });
+        pool.join();
+        EXPECT_EQ(result, 2584);
     }
 }
 

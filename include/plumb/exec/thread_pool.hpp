@@ -9,11 +9,13 @@
 
 namespace plumb {
 
-/// A fixed number of threads that run what is posted, oldest first. They do no i/o: see `io_context`.
+/// A fixed number of threads that run what is posted. They do no i/o: see `io_context`.
 ///
-/// One queue feeds all of them. So nothing is ever stuck behind a busy thread while another is idle, and items start in
-/// the order of their posts; what each costs is a lock that is held for a few instructions. Whatever an item posts is
-/// queued behind what others posted before.
+/// What is posted from elsewhere is begun in the order of the posts. What an item posts goes to the thread that it runs
+/// on, which takes the newest of those first: so a fork is followed into its depth, and few things are begun at
+/// once. Whoever is idle steals the oldest of another's, so that nothing is stuck behind a busy thread. Nothing waits forever
+/// either: each thread also takes what was posted from elsewhere, and its own oldest, every so often; and what posts
+/// itself again and again gives way after 16 times. For an order of one's own there is `strand`.
 ///
 /// The end, with work queued: `join` first runs all that can come; `stop`, and the destructor without a `join`, let
 /// each thread end after the item that it is in, and what is queued then is dropped, never run. The destructor destroys
