@@ -114,6 +114,28 @@ def build_rust(source):
     return folder / "release"
 
 
+def find_go():
+    """The first go, or None."""
+    for place in (shutil.which("go"), "/usr/local/go/bin/go", "/usr/bin/go"):
+        if place is not None and os.access(place, os.X_OK):
+            return place
+    return None
+
+
+def build_go(source):
+    """Builds the module in `source`, which needs no others. @return the program"""
+    if find_go() is None:
+        progress("there is no go: installing one")
+        run([ROOT / "tools" / "install_deps", "go"])
+    go = find_go()
+    if go is None:
+        raise BuildError("there is no go")
+    progress(f"building {source.relative_to(ROOT)} with {go}")
+    program = OUTPUT / "go" / source.parent.name
+    run([go, "build", "-o", program, "."], cwd=source)
+    return program
+
+
 def python():
     """The distribution's interpreter, which is built with profile-guided optimisation."""
     return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable

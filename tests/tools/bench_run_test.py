@@ -168,6 +168,12 @@ class suites_of_coroutines(unittest.TestCase):
                              [f"unit{i}" for i in range(10)] + others)
             self.assertTrue(all(source.exists() for _, source, _ in units))
 
+    def test_each_library_is_measured_in_what_it_has(self):
+        loaded = load_suite("executors")
+        self.assertIn("plumb.mutex", loaded.CASES)
+        self.assertNotIn("asio.mutex", loaded.CASES)
+        self.assertEqual(loaded.peers_of("plumb.fib"), ["onetbb.fib", "tokio.fib", "go.fib"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,3 @@
+module executors
+
+go 1.19
