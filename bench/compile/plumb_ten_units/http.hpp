@@ -3,11 +3,14 @@
 // A request of a protocol like HTTP, for streams of any kind and executors of any type: its interface.
 #pragma once
 
-#include <plumb/handle/io_handle.hpp>
 #include <plumb/task/task.hpp>
 
 #include <string>
 #include <string_view>
+
+namespace plumb {
+class io_handle;
+}
 
 namespace http {
 
