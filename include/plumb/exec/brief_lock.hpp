@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
+#include <plumb/base/atomic.hpp>
 
 namespace plumb {
 
@@ -36,7 +36,7 @@ private:
     static constexpr int held = 1;
     static constexpr int contended = 2;
 
-    std::atomic<int> state_{open};
+    atomic<int> state_{open};
 };
 
 }  // namespace plumb

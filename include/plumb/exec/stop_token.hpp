@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/base/atomic.hpp>
 #include <plumb/exec/brief_lock.hpp>
 #include <plumb/exec/executor_ref.hpp>
 #include <plumb/exec/owned_work.hpp>
 
-#include <atomic>
 #include <utility>
 
 namespace plumb {
@@ -178,7 +178,7 @@ private:
 
     executor_ref where_;
     ring_start callbacks_;
-    std::atomic<state> state_;
+    atomic<state> state_;
 
     bool const concurrent_;
     brief_lock lock_;                             // where it is concurrent

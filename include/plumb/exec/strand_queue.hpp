@@ -2,12 +2,12 @@
 #pragma once
 
 #include <plumb/base/assert.hpp>
+#include <plumb/base/atomic.hpp>
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/pooled_memory.hpp>
 #include <plumb/exec/work_inbox.hpp>
 #include <plumb/exec/work_queue.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -68,8 +68,8 @@ private:
     static constexpr std::size_t batch = 64;
 
     destroy_function destroy_;
-    std::atomic<std::size_t> pending_{0};
-    std::atomic<std::size_t> references_{1};
+    atomic<std::size_t> pending_{0};
+    atomic<std::size_t> references_{1};
     work_inbox inbox_;
     work_queue queue_;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/base/atomic.hpp>
 #include <plumb/exec/work_queue.hpp>
-
-#include <atomic>
 
 namespace plumb {
 
@@ -44,7 +43,7 @@ public:
     }
 
 private:
-    std::atomic<work*> newest_{nullptr};
+    atomic<work*> newest_{nullptr};
 };
 
 }  // namespace plumb

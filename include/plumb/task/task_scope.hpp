@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/base/atomic.hpp>
 #include <plumb/exec/nested_stop_source.hpp>
 #include <plumb/exec/root_list.hpp>
 #include <plumb/exec/work.hpp>
@@ -8,7 +9,6 @@
 #include <plumb/task/task.hpp>
 #include <plumb/task/with_stop.hpp>
 
-#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -108,8 +108,8 @@ private:
     root_list spawned_;
     std::coroutine_handle<> waiting_;
     std::exception_ptr failure_;  // of whoever set `failed_`
-    std::atomic<bool> failed_{false};
-    std::atomic<std::size_t> left_{1};
+    atomic<bool> failed_{false};
+    atomic<std::size_t> left_{1};
 };
 
 class task_scope::child::promise_type : public promise_base, private work, private root_node {
