@@ -39,7 +39,19 @@ void waiter::on_stop(stop_callback_link& node) noexcept {
         self.leave_lists();
         self.become(phase::cancelled);
     }
-    self.env_->executor.post(&self);  // the last touch
+    self.post();
+}
+
+/// The last touch.
+void waiter::post() noexcept {
+    executor_ref const& where = env_->executor;
+    if (root_list::any_ends()) [[unlikely]] {
+        if (root_list const* const roots = where.roots(); roots != nullptr && roots->ends()) {
+            owned_work::drop(*this);
+            return;
+        }
+    }
+    where.post(this);
 }
 
 void waiter::end_posted(owned_work& item, fate f) noexcept {
@@ -109,7 +121,7 @@ void wait_list::granted::post() noexcept {
     while (first_ != nullptr) {
         waiter& w = *first_;
         first_ = w.next_;
-        w.lead_->env_->executor.post(w.lead_);  // the last touch
+        w.lead_->post();
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include <plumb/exec/stop_token.hpp>
 #include <plumb/exec/thread_pool.hpp>
+#include <plumb/io/io_context.hpp>
+#include <plumb/task/stopped_by.hpp>
 #include <plumb/task/when_all.hpp>
 
 #include "support/manual_loop.hpp"
@@ -87,6 +89,39 @@ TEST_F(mutex_test, an_exception_unlocks_it) {
     };
     EXPECT_THROW(loop.run(fail()), std::system_error);
     EXPECT_TRUE(m.try_lock());
+}
+
+/// Destroys, with their context, two siblings of which one holds what the other waits for. In either order, since
+/// nothing says which is destroyed first.
+template <class Context>
+void destroys_who_holds_and_who_waits(auto const& run) {
+    for (bool const holder_first : {true, false}) {
+        mutex m;
+        gate never;
+        auto const hold = [&]() -> task<> {
+            auto held = co_await m.lock();
+            co_await never;
+        };
+        auto const wait = [&]() -> task<> {
+            co_await next_turn();  // until the other has it
+            co_await next_turn();
+            auto held = co_await m.lock();
+            co_await never;
+        };
+        {
+            Context context;
+            async_run(context.get_executor(),
+                      holder_first ? when_all(hold(), wait()) : when_all(wait(), hold()));
+            run(context);
+        }
+        EXPECT_TRUE(m.try_lock()) << "nobody has it";
+    }
+}
+
+TEST_F(mutex_test, a_context_that_ends_destroys_who_holds_it_and_who_waits_for_it) {
+    destroys_who_holds_and_who_waits<manual_loop>([](manual_loop& c) { c.run(); });
+    destroys_who_holds_and_who_waits<io_context>([](io_context& c) { ASSERT_TRUE(c.run()); });
+    destroys_who_holds_and_who_waits<thread_pool>([](thread_pool& c) { c.join(); });
 }
 
 TEST(mutex_on_a_pool, excludes) {

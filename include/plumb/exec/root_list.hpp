@@ -4,6 +4,8 @@
 #include <plumb/base/assert.hpp>
 #include <plumb/exec/brief_lock.hpp>
 
+#include <utility>
+
 namespace plumb {
 
 class root_list;
@@ -71,14 +73,23 @@ public:
         }
     }
 
-    /// @return false where there is none
+    /// For a context that ends, with all of its coroutines. @return false where there is none
     bool destroy_youngest() noexcept {
         if (last_ == nullptr) {
             return false;
         }
+        bool const outer = std::exchange(ending_, true);
+        ++endings_here_;
         last_->destroy();
+        --endings_here_;
+        ending_ = outer;
         return true;
     }
+
+    /// Whether a coroutine is being destroyed by the end of its context, on this thread.
+    [[nodiscard]] static bool any_ends() noexcept { return endings_here_ != 0; }
+    /// Whether it is one of this context, where nobody will go on any more.
+    [[nodiscard]] bool ends() const noexcept { return ending_; }
 
     /// Destroys the youngest, unless none is left that was launched with a stop token of `source`: so until it returns
     /// false it ends the oldest of those and all that came after it.
@@ -116,6 +127,8 @@ private:
     root_node* last_ = nullptr;
     bool const concurrent_;
     brief_lock lock_;  // where it is concurrent
+    bool ending_ = false;
+    static inline constinit thread_local int endings_here_ = 0;
 };
 
 root_node::~root_node() {

@@ -37,6 +37,9 @@
 // is never cancelled, and a cancelled waiter was given nothing. Those of a group that were not granted stay in their
 // lists until 9, and who comes upon one there takes it out and passes on.
 //
+// Of a context that ends nobody goes on: what is granted to its coroutines meanwhile, by those that are destroyed before
+// them, is dropped at once.
+//
 // Owners: the coroutine in idle and entering; the list while it is waiting; once it was posted, the executor's queue.
 // A coroutine that is destroyed where it waits takes the waiter out of the list. One that is destroyed after its executor
 // has dropped what was granted gives it back (`untaken`).
@@ -133,6 +136,7 @@ private:
     inline void enter_lists() noexcept;
     void leave_lists() noexcept;
 
+    void post() noexcept;
     void withdraw() noexcept;
     static void on_stop(stop_callback_link& self) noexcept;
     static void end_posted(owned_work& self, fate f) noexcept;
