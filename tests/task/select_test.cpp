@@ -188,6 +188,17 @@ TEST_F(select_test, leaves_out_what_is_closed_until_all_are) {
     EXPECT_EQ(order, "e");
 }
 
+TEST_F(select_test, a_stop_from_before_is_seen_though_all_are_left_out) {
+    auto const none = [&]() -> task<std::error_code> {
+        auto const got = co_await select(only_if(false, a.receive()), only_if(false, b.receive()));
+        co_return got.error();
+    };
+    EXPECT_EQ(loop.run(none()), error::end_of_stream);
+    stop_source stop(loop.get_executor());
+    stop.request_stop();
+    EXPECT_EQ(loop.run(none(), stop.token()), std::errc::operation_canceled);
+}
+
 TEST_F(select_test, is_fair_among_those_that_are_ready) {
     constexpr int rounds = 3000;
     channel<int> never(1);

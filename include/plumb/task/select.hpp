@@ -53,6 +53,7 @@ public:
         };
         std::apply([&](auto&... c) { (add(c), ...); }, cases_);
         if (count == 0) {
+            all_left_out_ = !env.stop.stop_requested();
             return false;
         }
         lead_ = &waiter::join({all.data(), count});
@@ -92,8 +93,8 @@ private:
     template <std::size_t I>
     result<selected> outcome() noexcept {
         if constexpr (I == sizeof...(A)) {
-            return lead_ == nullptr ? make_error_code(error::end_of_stream)
-                                    : make_error_code(std::errc::operation_canceled);
+            return all_left_out_ ? make_error_code(error::end_of_stream)
+                                 : make_error_code(std::errc::operation_canceled);
         } else {
             auto& c = std::get<I>(cases_);
             if (c.awaited.granted()) {
@@ -105,6 +106,7 @@ private:
 
     std::tuple<only_if<A>...> cases_;
     waiter* lead_ = nullptr;
+    bool all_left_out_ = false;
 };
 
 template <class A>
