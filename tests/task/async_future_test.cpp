@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -34,6 +35,27 @@ TEST(async_future, throws_what_the_task_threw) {
     };
     auto future = async_future(pool.get_executor(), f());
     EXPECT_THROW((void)future.get(), std::runtime_error);
+}
+
+TEST(async_future, gives_the_value_when_the_parameters_are_gone) {
+    int alive = 0;
+    std::future<int> future;
+    /// Looks, at its end, whether the value was there already.
+    struct parameter {
+        counted here;
+        std::future<int> const* of;
+        ~parameter() {
+            if (of->valid()) {
+                EXPECT_EQ(of->wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+            }
+        }
+    };
+    manual_loop loop;
+    auto const f = [](parameter) -> task<int> { co_return 1; };
+    future = async_future(loop.get_executor(), f({counted(alive), &future}));
+    loop.run();
+    EXPECT_EQ(alive, 0);
+    EXPECT_EQ(future.get(), 1);
 }
 
 TEST(async_future, of_a_task_that_ends_with_its_context_is_a_broken_promise) {

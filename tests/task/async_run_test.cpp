@@ -85,14 +85,14 @@ TEST_F(async_run_test, completes_with_the_exception) {
     EXPECT_TRUE(thrown);
 }
 
-TEST_F(async_run_test, completes_on_the_executor_after_the_locals_are_gone) {
+TEST_F(async_run_test, completes_on_the_executor_after_the_locals_and_parameters_are_gone) {
     int alive = 0;
     bool completed = false;
-    auto const run = [&]() -> task<> {
+    auto const run = [&](counted) -> task<> {
         counted const local(alive);
         co_return;
     };
-    async_run(loop.get_executor(), run(), {}, [&](task_result<void>&) {
+    async_run(loop.get_executor(), run(counted(alive)), {}, [&](task_result<void>&) {
         EXPECT_TRUE(loop.get_executor().running_in_this_thread());
         EXPECT_EQ(alive, 0);
         completed = true;

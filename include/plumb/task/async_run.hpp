@@ -27,7 +27,11 @@ public:
         task<T> t =
             std::move(launched);  // parameters outlive the promise, which holds the environment
         co_await t.finished();
-        completed(t.result());
+        task_result<T> ended = std::move(t.result());
+        {
+            task<T> const over = std::move(t);
+        }  // and its parameters
+        completed(ended);
     }
 
     std::coroutine_handle<promise_type> coroutine;
@@ -85,7 +89,8 @@ void async_run(E where, task<T> what, stop_token stop = {}) {
     async_run(std::move(where), std::move(what), stop, [](task_result<T>& r) { r.take(); });
 }
 
-/// As above; `completed(task_result<T>&)` is called on the executor at the end, with the value or the exception.
+/// As above; `completed(task_result<T>&)` is called on the executor at the end, when the task is gone with its locals and
+/// its parameters, with the value or the exception.
 template <executor E, class T, std::invocable<task_result<T>&> Completed>
 void async_run(E where, task<T> what, stop_token stop, Completed completed) {
     root_coroutine<E>::make(std::move(where), stop, std::move(what), std::move(completed))
