@@ -2,6 +2,7 @@
 #include <plumb/task/plain_awaitable.hpp>
 
 #include <plumb/exec/work.hpp>
+#include <plumb/exec/work_guard.hpp>
 #include <plumb/task/frame_allocation.hpp>
 
 namespace plumb {
@@ -14,7 +15,7 @@ struct stand_in::made {
 class stand_in::promise_type : public frame_allocation, private work {
 public:
     promise_type(std::coroutine_handle<> waiting, io_env const& env) noexcept
-        : work(&promise_type::go_on), waiting_(waiting), env_(&env) {}
+        : work(&promise_type::go_on), waiting_(waiting), env_(&env), comes_(env.executor) {}
 
     made get_return_object() noexcept {
         return {std::coroutine_handle<promise_type>::from_promise(*this)};
@@ -46,6 +47,7 @@ private:
 
     std::coroutine_handle<> waiting_;
     io_env const* env_;
+    work_guard comes_;
 };
 
 stand_in::made stand_in::make(std::coroutine_handle<>, io_env const&) { co_return; }

@@ -2,7 +2,7 @@
 #include <plumb/task/plain_awaitable.hpp>
 
 #include <plumb/exec/thread_pool.hpp>
-#include <plumb/exec/work_guard.hpp>
+#include <plumb/io/io_context.hpp>
 #include <plumb/task/run_on.hpp>
 
 #include "support/allocations.hpp"
@@ -134,34 +134,46 @@ TEST_F(plain_awaitable_test, destroyed_where_it_waits_it_leaves_nothing_behind) 
     EXPECT_EQ(alive, 0);
 }
 
-TEST(plain_awaitable_on_threads, many_are_resumed_by_another_thread) {
-    /// Resumes at once, on a thread of another pool.
-    struct elsewhere_at_once : work {
-        explicit elsewhere_at_once(thread_pool& p)
-            : work([](work& w) noexcept { static_cast<elsewhere_at_once&>(w).waiting.resume(); }),
-              pool(p) {}
-        [[nodiscard]] bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> h) noexcept {
-            waiting = h;
-            pool.get_executor().post(this);
+/// Resumes at once, on a thread of a pool.
+struct elsewhere_at_once : work {
+    explicit elsewhere_at_once(thread_pool& p)
+        : work([](work& w) noexcept { static_cast<elsewhere_at_once&>(w).waiting.resume(); }),
+          pool(p) {}
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) noexcept {
+        waiting = h;
+        pool.get_executor().post(this);
+    }
+    void await_resume() const noexcept {}
+    thread_pool& pool;
+    std::coroutine_handle<> waiting;
+};
+
+TEST(plain_awaitable_on_threads, the_context_goes_on_while_it_waits) {
+    io_context context;
+    thread_pool other(1);
+    int done = 0;
+    auto const f = [&]() -> task<> {
+        for (; done < 30; ++done) {
+            co_await elsewhere_at_once(other);
         }
-        void await_resume() const noexcept {}
-        thread_pool& pool;
-        std::coroutine_handle<> waiting;
     };
+    async_run(context.get_executor(), f());
+    ASSERT_TRUE(context.run());
+    EXPECT_EQ(done, 30);
+}
+
+TEST(plain_awaitable_on_threads, many_are_resumed_by_another_thread) {
     thread_pool pool(2);
     thread_pool other(2);
     std::atomic<int> wrong = 0;
     std::atomic<int> left = 3;
-    std::optional<work_guard> keep(pool.get_executor());
     auto const f = [&]() -> task<> {
         for (int i = 0; i < 300; ++i) {
             co_await elsewhere_at_once(other);
             wrong += pool.get_executor().running_in_this_thread() ? 0 : 1;
         }
-        if (--left == 0) {
-            keep.reset();
-        }
+        --left;
     };
     for (int i = 0; i < 3; ++i) {
         async_run(pool.get_executor(), f());

@@ -38,7 +38,7 @@ concept plain_awaitable = requires(A&& a) {
 };
 
 /// A coroutine that stands for one that waits: whoever resumes it, on whichever thread, it has that one go on on its own
-/// executor.
+/// executor. Counts as outside work there as long as it is, so that the context doesn't end meanwhile for lack of work.
 ///
 /// States: suspended at its start -> resumed, once -> posted, unless inside the executor already -> the other goes on.
 /// Threads: any. Allocates: its frame, from the pool.
