@@ -35,9 +35,17 @@ concept affine_awaitable =
         a.await_resume();
     };
 
+template <affine_awaitable A>
+constexpr bool suspends_without_throwing = noexcept(
+    std::declval<A&>().await_suspend(std::coroutine_handle<>(), std::declval<io_env const&>()));
+template <executor_affine_awaitable A>
+constexpr bool suspends_without_throwing<A> = noexcept(std::declval<A&>().await_suspend(
+    std::coroutine_handle<>(), std::declval<executor_ref const&>()));
+
 /// Suspends `h` in an affine awaitable. @return what its `await_suspend` gives
 template <affine_awaitable A>
-auto suspend_in(A& awaited, std::coroutine_handle<> h, io_env const& env) {
+auto suspend_in(A& awaited, std::coroutine_handle<> h,
+                io_env const& env) noexcept(suspends_without_throwing<A>) {
     if constexpr (executor_affine_awaitable<A>) {
         return awaited.await_suspend(h, env.executor);
     } else {
@@ -82,7 +90,8 @@ public:
             return awaited.await_ready();
         }
         template <std::derived_from<promise_base> Promise>
-        auto await_suspend(std::coroutine_handle<Promise> h) noexcept {
+        auto
+        await_suspend(std::coroutine_handle<Promise> h) noexcept(suspends_without_throwing<A>) {
             return suspend_in(awaited, h, h.promise().env());
         }
         decltype(auto) await_resume() { return awaited.await_resume(); }
