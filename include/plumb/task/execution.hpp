@@ -7,16 +7,21 @@
 #include <execution>
 #include <stop_token>
 namespace plumb {
-namespace standard = ::std::execution;
-using standard_stop_source = ::std::inplace_stop_source;
-using standard_stop_token = ::std::inplace_stop_token;
+// As stdexec has it: what of it is elsewhere in the standard is here too.
+namespace standard {
+using namespace ::std::execution;
+using ::std::get_stop_token;
+using ::std::get_stop_token_t;
+using ::std::inplace_stop_source;
+using ::std::inplace_stop_token;
+using ::std::stop_callback_for_t;
+using ::std::stop_token_of_t;
+}  // namespace standard
 }  // namespace plumb
 #elif __has_include(<stdexec/execution.hpp>)
 #include <stdexec/execution.hpp>
 namespace plumb {
 namespace standard = ::stdexec;
-using standard_stop_source = ::stdexec::inplace_stop_source;
-using standard_stop_token = ::stdexec::inplace_stop_token;
 }  // namespace plumb
 #else
 #error                                                                                             \
@@ -33,6 +38,7 @@ using standard_stop_token = ::stdexec::inplace_stop_token;
 #include <plumb/exec/io_env.hpp>
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/stop_token.hpp>
+#include <plumb/exec/work_guard.hpp>
 #include <plumb/io/io_awaitable.hpp>
 #include <plumb/task/async_run.hpp>
 #include <plumb/task/cancellation.hpp>
@@ -52,6 +58,9 @@ using standard_stop_token = ::stdexec::inplace_stop_token;
 #include <utility>
 
 namespace plumb {
+
+using standard_stop_source = standard::inplace_stop_source;
+using standard_stop_token = standard::inplace_stop_token;
 
 /// A plumb executor as a scheduler of std::execution: what it schedules is posted to the executor. Where that ends with
 /// it in its queue, it completes as stopped. The executor's context outlives the operations.
