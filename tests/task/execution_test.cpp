@@ -7,6 +7,7 @@
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/io_context.hpp>
 #include <plumb/task/channel.hpp>
+#include "support/failing_memory.hpp"
 
 #include "support/manual_loop.hpp"
 
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <new>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -244,6 +246,20 @@ TEST_F(execution_test, a_stop_of_the_receiver_reaches_the_task) {
 
 TEST_F(execution_test, a_task_that_ends_with_its_context_completes_as_stopped) {
     channel<int> never(1);
+TEST_F(execution_test, a_task_without_memory_to_be_launched_completes_once_with_bad_alloc) {
+    auto const f = []() -> task<int> { co_return 1; };
+    auto operation = connected(as_sender(loop.get_executor(), f()));
+    standard::start(operation);
+    {
+        emptied_pool const held;
+        failing_memory const memory(1);
+        loop.run();
+        EXPECT_TRUE(memory.failed());
+    }
+    EXPECT_EQ(seen.how, "error");
+    EXPECT_THROW(std::rethrow_exception(seen.error), std::bad_alloc);
+}
+
     auto const f = [&]() -> task<int> { co_return (co_await never.receive()).value(); };
     std::optional<manual_loop> ends(std::in_place);
     auto operation = standard::connect(as_sender(ends->get_executor(), f()), recorder(seen));

@@ -215,13 +215,13 @@ private:
         standard::stop_callback_for_t<standard::stop_token_of_t<standard::env_of_t<Receiver>>,
                                       request_stop>;
 
-    /// Is told of the end of the task, or is destroyed with it.
+    /// Is told of the end of the task, or, once that was launched, is destroyed with it.
     class completion {
     public:
         explicit completion(operation& of) noexcept : of_(&of) {}
         completion(completion&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
         ~completion() {
-            if (of_ != nullptr) {
+            if (of_ != nullptr && of_->launched_) {
                 of_->stopped();
             }
         }
@@ -254,7 +254,10 @@ private:
     void run() noexcept {
         forward_.emplace(standard::get_stop_token(standard::get_env(told_)), request_stop{&stop_});
         try {
-            async_run(where_, std::move(what_), stop_.token(), completion(*this));
+            auto const root =
+                root_coroutine<E>::make(where_, stop_.token(), std::move(what_), completion(*this));
+            launched_ = true;
+            root.coroutine.promise().post_start();  // from here on this may be gone
         } catch (...) {
             ended_.emplace().set_exception(std::current_exception());
             where_.post(this);
@@ -281,6 +284,7 @@ private:
     task<T> what_;
     Receiver told_;
     stop_source stop_;
+    bool launched_ = false;
     std::optional<forward> forward_;
     std::optional<task_result<T>> ended_;
 };
@@ -296,6 +300,7 @@ template <executor E, class T>
 
 /// The same of one of plumb's senders, such as `async_read`: gives what awaiting it gives, without its error, which it
 /// completes with as an exception, or as stopped. The executor is that of the `io_context` that it belongs to.
+/// Allocates: as that of a task, and a frame at the call, which throws bad_alloc.
 template <executor E, class Sender>
     requires requires { typename Sender::result_type; }
 [[nodiscard]] auto as_sender(E where, Sender what) {
