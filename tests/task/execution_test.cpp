@@ -2,13 +2,12 @@
 #include <plumb/task/execution.hpp>
 
 #include <plumb/exec/thread_pool.hpp>
-#include <plumb/exec/work_guard.hpp>
 #include <plumb/handle/pipe_handle.hpp>
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/io_context.hpp>
 #include <plumb/task/channel.hpp>
-#include "support/failing_memory.hpp"
 
+#include "support/failing_memory.hpp"
 #include "support/manual_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -17,8 +16,8 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <new>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -151,6 +150,24 @@ public:
     }
 };
 
+/// Throws where it is connected.
+struct refuses {
+    using sender_concept = standard::sender_t;
+    using completion_signatures = standard::completion_signatures<standard::set_value_t()>;
+    template <class, class...>
+    static consteval completion_signatures get_completion_signatures() noexcept {
+        return {};
+    }
+    struct operation {
+        using operation_state_concept = standard::operation_state_t;
+        void start() & noexcept {}
+    };
+    template <standard::receiver Receiver>
+    operation connect(Receiver) const {
+        throw std::runtime_error("no");
+    }
+};
+
 class execution_test : public ::testing::Test {
 protected:
     execution_test() {
@@ -229,6 +246,20 @@ TEST_F(execution_test, a_task_completes_with_its_exception) {
     EXPECT_THROW(std::rethrow_exception(seen.error), std::runtime_error);
 }
 
+TEST_F(execution_test, a_task_without_memory_to_be_launched_completes_once_with_bad_alloc) {
+    auto const f = []() -> task<int> { co_return 1; };
+    auto operation = connected(as_sender(loop.get_executor(), f()));
+    standard::start(operation);
+    {
+        emptied_pool const held;
+        failing_memory const memory(1);
+        loop.run();
+        EXPECT_TRUE(memory.failed());
+    }
+    EXPECT_EQ(seen.how, "error");
+    EXPECT_THROW(std::rethrow_exception(seen.error), std::bad_alloc);
+}
+
 TEST_F(execution_test, a_stop_of_the_receiver_reaches_the_task) {
     channel<int> never(1);
     auto const f = [&]() -> task<int> {
@@ -246,20 +277,6 @@ TEST_F(execution_test, a_stop_of_the_receiver_reaches_the_task) {
 
 TEST_F(execution_test, a_task_that_ends_with_its_context_completes_as_stopped) {
     channel<int> never(1);
-TEST_F(execution_test, a_task_without_memory_to_be_launched_completes_once_with_bad_alloc) {
-    auto const f = []() -> task<int> { co_return 1; };
-    auto operation = connected(as_sender(loop.get_executor(), f()));
-    standard::start(operation);
-    {
-        emptied_pool const held;
-        failing_memory const memory(1);
-        loop.run();
-        EXPECT_TRUE(memory.failed());
-    }
-    EXPECT_EQ(seen.how, "error");
-    EXPECT_THROW(std::rethrow_exception(seen.error), std::bad_alloc);
-}
-
     auto const f = [&]() -> task<int> { co_return (co_await never.receive()).value(); };
     std::optional<manual_loop> ends(std::in_place);
     auto operation = standard::connect(as_sender(ends->get_executor(), f()), recorder(seen));
@@ -341,6 +358,11 @@ TEST_F(execution_test, awaiting_a_sender_throws_its_error) {
     EXPECT_THROW(loop.run(other()), int);
 }
 
+TEST_F(execution_test, awaiting_a_sender_that_cannot_be_connected_throws_why) {
+    auto const f = []() -> task<> { co_await from_sender(refuses()); };
+    EXPECT_THROW(loop.run(f()), std::runtime_error);
+}
+
 TEST_F(execution_test, a_sender_that_was_stopped_is_a_cancelled_operation) {
     auto const f = []() -> task<bool> {
         try {
@@ -396,6 +418,20 @@ TEST_F(execution_test, a_sender_finds_the_executor_of_the_coroutine) {
 
 // On threads.
 
+TEST(execution_on_threads, the_context_goes_on_while_a_sender_is_awaited) {
+    io_context context;
+    thread_pool other(1);
+    int done = 0;
+    auto const f = [&]() -> task<> {
+        for (; done < 30; ++done) {
+            co_await from_sender(standard::schedule(as_scheduler(other.get_executor())));
+        }
+    };
+    async_run(context.get_executor(), f());
+    ASSERT_TRUE(context.run());
+    EXPECT_EQ(done, 30);
+}
+
 TEST(execution_on_threads, whichever_thread_completes_it_the_coroutine_goes_on_on_its_executor) {
     thread_pool pool(2);
     thread_pool other(2);
@@ -408,19 +444,10 @@ TEST(execution_on_threads, whichever_thread_completes_it_the_coroutine_goes_on_o
         }
         ++done;
     };
-    {
-        std::optional<work_guard> keep(pool.get_executor());
-        std::atomic<int> running = 3;
-        for (int i = 0; i < 3; ++i) {
-            async_run(pool.get_executor(), f(), {}, [&](task_result<void>& r) {
-                r.take();
-                if (--running == 0) {
-                    keep.reset();
-                }
-            });
-        }
-        pool.join();
+    for (int i = 0; i < 3; ++i) {
+        async_run(pool.get_executor(), f());
     }
+    pool.join();
     other.join();
     EXPECT_EQ(done, 3);
     EXPECT_EQ(wrong, 0);

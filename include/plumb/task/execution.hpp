@@ -402,6 +402,7 @@ public:
             operation(standard::connect(std::forward<Sender>(sender_), receiver(*this)));
         phase_.store(phase::starting);
         waiting_ = h;
+        comes_.emplace(env.executor);
         forward_.emplace(env.stop, request_stop{&stop_});
         standard::start(operation_);
         auto expected = phase::starting;
@@ -413,6 +414,7 @@ public:
     }
     decltype(auto) await_resume() {
         forward_.reset();
+        comes_.reset();
         if (failure_ != nullptr) {
             std::rethrow_exception(failure_);
         }
@@ -455,6 +457,7 @@ private:
     std::optional<values> values_;
     std::exception_ptr failure_;  // where there are none; null: it was stopped
     standard_stop_source stop_;
+    std::optional<work_guard> comes_;  // the completion, to the executor
     std::optional<stop_callback<request_stop>> forward_;
     union {
         operation operation_;  // unless idle
@@ -464,7 +467,8 @@ private:
 /// `co_await from_sender(s)`: awaits a sender of std::execution, and gives its value, or a tuple of several. Throws what
 /// it fails with, an error code as `std::system_error`; as operation_canceled where it was stopped, also by a stop from
 /// before, where it isn't started. A stop request of the coroutine reaches the sender. Whichever thread it completes on,
-/// the coroutine goes on on its own executor, which the sender finds as the scheduler of its environment.
+/// the coroutine goes on on its own executor, which the sender finds as the scheduler of its environment and whose context
+/// doesn't end meanwhile for lack of work. Throws what connecting the sender throws.
 ///
 /// Takes what is awaited in the expression that makes it. The coroutine isn't destroyed while the sender runs.
 /// Cancel-safe: as the sender. Threads: the executor's. Allocates: never, but for what an error is thrown with.
