@@ -22,15 +22,19 @@ struct io_crew {
     std::mutex mutex;
     std::condition_variable changed;
     std::condition_variable free_for_visitor;
-    work_queue ready;
+    work_queue ready;   // to be run
+    work_queue posted;  // after that, so that work that posts itself holds up nothing else
     int waiting = 0;
     int called = 0;                          // of those that wait
     int working = 0;                         // inside posted work
     int visitors = 0;                        // that wait
     io_multiplexer* visitors_own = nullptr;  // of the thread that visits
     bool led = false;
+    bool leads_first = false;  // where the number is bounded, leading and working take turns at it
     /// The leader sleeps although no i/o is pending, because others are inside work that may start some.
     bool leader_waits_for_work = false;
+
+    [[nodiscard]] bool has_work() const noexcept { return !ready.empty() || !posted.empty(); }
 
     /// Whether some thread is inside.
     bool in_use() {

@@ -119,6 +119,7 @@ void io_multiplexer::drop_posted() noexcept {
         posted_here_.splice(posted_.take());
         if (crew_ != nullptr) {
             posted_here_.splice(std::move(crew_->ready));
+            posted_here_.splice(std::move(crew_->posted));
         }
         if (posted_here_.empty()) {
             return;
@@ -429,6 +430,11 @@ void io_multiplexer::call_driver() noexcept {
 }
 
 void io_multiplexer::request(owned_work& item) noexcept {
+    std::unique_lock<std::mutex> lock;
+    if (crew_ != nullptr) {
+        lock = std::unique_lock(
+            crew_->mutex);  // to the end: the item may lead to the end of the multiplexer
+    }
     requests_.push(item);
     call_driver();
 }
@@ -446,9 +452,9 @@ void io_multiplexer::fetch_requests() noexcept {
 result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
     if (crew_ != nullptr && !is_inside()) {
         std::scoped_lock const lock(crew_->mutex);
-        crew_->ready.splice(posted_.take());  // a signal's
-        int const count = work_a_while(max_items);
-        return count == 0 && (crew_->led || !crew_->ready.empty() || pending_ != 0) ? -1 : count;
+        crew_->posted.splice(posted_.take());  // a signal's
+        int const count = work_a_while(max_items, end);
+        return count == 0 && (crew_->led || crew_->has_work() || pending_ != 0) ? -1 : count;
     }
     driving const here(*this);
     fetch_requests();
@@ -622,8 +628,18 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
     io_crew& crew = *crew_;
     int count = 0;
     std::unique_lock lock(crew.mutex);
-    for (;;) {
-        count += work_a_while(left(count, max_items));
+    if (!crew.led) {
+        driver_.store(
+            nullptr,
+            std::memory_order_relaxed);  // who cancelled something from outside drives no more
+    }
+    bool works = max_items <= 0 || (crew.leads_first = !crew.leads_first);
+    for (;; works = true) {
+        if (works) {
+            int const most = left(count, max_items);
+            count += work_a_while(
+                most < 0 ? io_crew::most_at_once : std::min(most, io_crew::most_at_once), no_end);
+        }
         if (reached(count, max_items)) {
             return count != 0 ? count : -1;
         }
@@ -632,7 +648,7 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
             lock.unlock();
             auto const done = lead(end, left(count, max_items), count == 0);
             lock.lock();
-            bool const over = idle() && crew.ready.empty() && crew.working == 0;
+            bool const over = idle() && !crew.has_work() && crew.working == 0;
             crew.end_lead();
             if (!done) {
                 return done;
@@ -641,7 +657,7 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
             if (count > 0 || over) {
                 return count;
             }
-            if (woken_.exchange(false) || (past(end) && crew.ready.empty())) {
+            if (woken_.exchange(false) || (past(end) && !crew.has_work())) {
                 return -1;
             }
             continue;
@@ -671,11 +687,14 @@ result<int> io_multiplexer::lead(std::int64_t end, int max_items, bool may_wait)
     return *done + *reaped;
 }
 
-/// Runs posted work, with the crew's lock given up meanwhile. @return how many
-int io_multiplexer::work_a_while(int max_items) noexcept {
+/// Runs work that was posted before, with the crew's lock given up meanwhile. @return how many
+int io_multiplexer::work_a_while(int max_items, std::int64_t end) noexcept {
     io_crew& crew = *crew_;
+    if (crew.ready.empty()) {
+        crew.ready.splice(std::move(crew.posted));
+    }
     int count = 0;
-    while (count < io_crew::most_at_once && !reached(count, max_items)) {
+    while (!reached(count, max_items) && !past(end)) {
         work* const item = crew.ready.pop();
         if (item == nullptr) {
             break;
@@ -687,7 +706,7 @@ int io_multiplexer::work_a_while(int max_items) noexcept {
         --crew.working;
         ++count;
     }
-    if (crew.leader_waits_for_work && crew.working == 0 && crew.ready.empty()) {
+    if (crew.leader_waits_for_work && crew.working == 0 && !crew.has_work()) {
         call_driver();
     }
     return count;
@@ -696,7 +715,7 @@ int io_multiplexer::work_a_while(int max_items) noexcept {
 void io_multiplexer::post_to_crew(work& item) noexcept {
     // Under the mutex to the end: the item may lead to the end of the multiplexer.
     std::scoped_lock const lock(crew_->mutex);
-    crew_->ready.push(item);
+    crew_->posted.push(item);
     if (!crew_->call_one()) {
         call_driver();
     }
@@ -716,6 +735,7 @@ bool io_multiplexer::begin_visit() noexcept {
     --crew_->visitors;
     crew_->led = true;
     crew_->visitors_own = std::exchange(this_thread_multiplexer, this);
+    lock.unlock();  // what comes home is posted
     drive_here();
     inside_.store(this_thread_token(), std::memory_order_relaxed);
     fetch_requests();
@@ -738,7 +758,7 @@ bool io_multiplexer::crew_needs_leader() noexcept {
     std::scoped_lock const lock(crew_->mutex);
     bool const work_may_start_io = crew_->working != 0 || outside_work_.load() != 0;
     crew_->leader_waits_for_work = pending_ == 0 && work_may_start_io;
-    return crew_->visitors != 0 || !crew_->ready.empty() || (pending_ == 0 && !work_may_start_io);
+    return crew_->visitors != 0 || crew_->has_work() || (pending_ == 0 && !work_may_start_io);
 }
 
 // Posting.

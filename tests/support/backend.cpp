@@ -5,7 +5,18 @@
 
 #include "platform/seam.hpp"
 
+#include <cstdlib>
+
 namespace plumb::test {
+namespace {
+
+/// How many threads the multiplexers under test are made for: PLUMB_TEST_THREADS, else 1.
+int threads() noexcept {
+    char const* const told = std::getenv("PLUMB_TEST_THREADS");
+    return told == nullptr ? 1 : std::atoi(told);
+}
+
+}  // namespace
 
 class on_every_backend::world_while_running {
 private:
@@ -24,7 +35,7 @@ void on_every_backend::SetUp() {
     if (simulated()) {
         world_ = std::make_unique<world_while_running>();
     }
-    auto made = io_multiplexer::make(GetParam());
+    auto made = io_multiplexer::make(GetParam(), threads());
     if (!made && GetParam() == multiplexer_kind::io_uring) {
         GTEST_SKIP() << "this system refuses io_uring: " << made.error().message();
     }
@@ -34,7 +45,7 @@ void on_every_backend::SetUp() {
 }
 
 std::unique_ptr<io_multiplexer> on_every_backend::another() const {
-    return std::move(io_multiplexer::make(GetParam()).value());
+    return std::move(io_multiplexer::make(GetParam(), threads()).value());
 }
 
 void on_every_backend::settle() {

@@ -22,7 +22,7 @@ namespace plumb::test {
 inline constexpr std::chrono::seconds patience{10};
 
 /// A multiplexer of the kind that the test's name ends in. Instantiate with `every_backend` or
-/// `real_backends`, and `name_of_backend`.
+/// `real_backends`, and `name_of_backend`. Made for as many threads as PLUMB_TEST_THREADS says.
 class on_every_backend : public ::testing::TestWithParam<multiplexer_kind> {
 protected:
     on_every_backend();

@@ -177,7 +177,7 @@ private:
     class leadership;
     result<int> take_turns(std::int64_t end, int max_items) noexcept;
     result<int> lead(std::int64_t end, int max_items, bool may_wait) noexcept;
-    int work_a_while(int max_items) noexcept;
+    int work_a_while(int max_items, std::int64_t end) noexcept;
     void post_to_crew(work& item) noexcept;
     bool begin_visit() noexcept;
     void end_visit() noexcept;
