@@ -17,6 +17,18 @@ io_status io_errand::start(io_operation& op) noexcept {
     require(m.crew_ != nullptr,
             "i/o was started with the stop token of an executor that several threads are inside "
             "of, on a multiplexer that is for one");
+    // Here and not when it arrives, so that who closes the handle meanwhile finds it registered.
+    if (!op.is_registered()) {
+        bool const visits = m.begin_visit();
+        bool const registered = op.is_registered() || op.attach();
+        if (visits) {
+            m.end_visit();
+        }
+        if (!registered) {
+            op.state_.now = io_operation::phase::done;
+            return io_status::completed;
+        }
+    }
     void* const memory = pooled_allocate(sizeof(io_errand));
     if (memory == nullptr) {
         op.outcome_ = platform::failed_with(std::errc::not_enough_memory);

@@ -78,6 +78,10 @@ io_multiplexer& io_operation::chosen_multiplexer() const noexcept {
     return *s->multiplexer;
 }
 
+bool io_operation::is_registered() const noexcept {
+    return target_ == nullptr || target_->slot_.load(std::memory_order_acquire) != nullptr;
+}
+
 bool io_operation::attach() noexcept {
     multiplexer_ = &chosen_multiplexer();
     multiplexer_->check_driver();

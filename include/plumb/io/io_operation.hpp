@@ -215,6 +215,7 @@ private:
     /// Where it will be started.
     [[nodiscard]] io_multiplexer& chosen_multiplexer() const noexcept;
     [[nodiscard]] inline bool bind() noexcept;
+    [[nodiscard]] bool is_registered() const noexcept;
     [[nodiscard]] bool attach() noexcept;
     inline io_status begin() noexcept;
     inline void require_idle() const noexcept;
