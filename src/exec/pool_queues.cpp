@@ -122,13 +122,13 @@ void pool_queues::work_here(std::size_t worker_number) noexcept {
 
 work* pool_queues::next(worker& w) noexcept {
     ++w.taken;
-    if (w.taken % common_first == 0) {
-        if (work* const item = take_common()) {
+    if (w.taken % oldest_first == 0) {
+        if (work* const item = w.queue.steal()) {
             return item;
         }
     }
-    if (w.taken % oldest_first == 0) {
-        if (work* const item = w.queue.steal()) {
+    if (w.taken % common_first == 0) {
+        if (work* const item = take_common()) {
             return item;
         }
     }
