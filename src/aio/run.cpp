@@ -2,6 +2,9 @@
 #include <plumb/aio/run.hpp>
 
 #include <plumb/base/assert.hpp>
+#include <plumb/task/waits.hpp>
+
+#include <string>
 
 namespace plumb::aio {
 namespace {
@@ -58,14 +61,16 @@ void drive(io_context& context, stop_source& rest, bool const& done) {
     leftovers const ended_at_last(context, rest);
     exhaust(context);
     bool const deadlock = !done;
+    std::string const waits = deadlock ? waits_to_string(context.roots()) : std::string();
     rest.request_stop();
     exhaust(context);
     if (deadlock) {
         if (done) {
             exhaust(context);  // it stopped the context when it ended
         }
-        throw_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                    "aio::run: the main task waits for something that can't happen");
+        throw_error(
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            ("aio::run: the main task waits for something that can't happen\n" + waits).c_str());
     }
 }
 

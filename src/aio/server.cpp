@@ -6,6 +6,7 @@
 #include <plumb/io/async_wait.hpp>
 #include <plumb/io/io_context.hpp>
 #include <plumb/task/async_run.hpp>
+#include <plumb/task/async_stacktrace.hpp>
 #include <plumb/task/cancellation.hpp>
 
 #include "aio/notification.hpp"
@@ -42,8 +43,8 @@ void report(std::exception_ptr const& failure, endpoint const& peer) {
         what = text.c_str();
     } catch (...) {
     }
-    std::fprintf(stderr, "plumb: the connection from %s failed: %s\n", peer.to_string().c_str(),
-                 what);
+    std::fprintf(stderr, "plumb: the connection from %s failed: %s\n%s", peer.to_string().c_str(),
+                 what, async_stacktrace::of(failure).to_string().c_str());
 }
 
 }  // namespace

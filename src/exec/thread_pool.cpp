@@ -2,6 +2,7 @@
 #include <plumb/exec/thread_pool.hpp>
 
 #include <plumb/base/assert.hpp>
+#include <plumb/exec/context_roots.hpp>
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/resumption.hpp>
 
@@ -19,7 +20,6 @@ public:
 
     explicit core(int threads)
         : executor_(*this),
-          roots_(true),
           queues_(static_cast<std::size_t>(threads)),
           threads_(static_cast<std::size_t>(threads)) {
         for (auto& t : threads_) {
@@ -66,7 +66,7 @@ public:
     }
 
     executor_type const executor_;
-    root_list roots_;
+    context_roots roots_{"thread_pool", true};
 
 private:
     struct thread {

@@ -48,7 +48,7 @@ io_context::io_context(std::unique_ptr<io_multiplexer> m) noexcept
     : multiplexer_(std::move(m)),
       concurrent_(multiplexer_->crew_ != nullptr),
       executor_(*this),
-      roots_(concurrent_) {}
+      roots_("io_context", concurrent_) {}
 
 io_context::~io_context() {
     require(running_here != this, "an io_context was destroyed from inside its run");
@@ -63,9 +63,12 @@ io_context::~io_context() {
 result<std::size_t> io_context::run() noexcept {
     inside const scope(running_here, *this, *multiplexer_);
     result<std::size_t> total = std::size_t{0};
+    bool stalled = false;
     runs_.fetch_add(one_run);
     while ((runs_.load() & stopped) == 0) {
         auto const done = multiplexer_->run();
+        // A system that sees that a wait can't end says so; others are idle.
+        stalled = done ? *done == 0 : done.error() == std::errc::resource_deadlock_would_occur;
         if (!done) {
             total = done.error();
             break;
@@ -75,11 +78,13 @@ result<std::size_t> io_context::run() noexcept {
         }
         *total += *done > 0 ? static_cast<std::size_t>(*done) : 0;
     }
-    leave_run();
+    if (leave_run() && stalled && on_stall_ != nullptr && !roots_.empty()) {
+        on_stall_(*this);
+    }
     return total;
 }
 
-void io_context::leave_run() noexcept {
+bool io_context::leave_run() noexcept {
     unsigned before = runs_.load();
     unsigned after = 0;
     do {
@@ -89,6 +94,7 @@ void io_context::leave_run() noexcept {
     if ((after & stopped) != 0) {
         multiplexer_->wake();  // the next of them
     }
+    return after == 0;
 }
 
 result<int> io_context::run_some(int max_items, deadline limit) noexcept {

@@ -5,18 +5,19 @@
 
 namespace plumb {
 
-std::coroutine_handle<> children::begin(std::coroutine_handle<> parent, std::size_t count,
-                                        void const* in, child_function at) noexcept {
-    for (std::size_t i = 0; i < count; ++i) {
-        auto const [coroutine, promise] = at(in, i);
+std::coroutine_handle<> children::begin(awaiting parent, awaitable const& what) noexcept {
+    for (std::size_t i = 0; i < what.count; ++i) {
+        auto const [coroutine, promise] = what.at(what.in, i);
         require(coroutine && !promise->launched(),
                 "a task was given to a combinator that was awaited before, or moved from");
     }
     parent_ = parent;
-    in_ = in;
-    at_ = at;
-    count_ = count;
-    left_.store(count);
+    parent_.awaits(static_cast<suspension const&>(*this));
+    in_ = what.in;
+    count_ = what.count;
+    stride_ = what.stride;
+    at_ = what.at;
+    left_.store(count_);
     return start_next();
 }
 
@@ -37,7 +38,11 @@ void children::start_posted(work& self) noexcept {
 }
 
 std::coroutine_handle<> children::count_down() noexcept {
-    return left_.fetch_sub(1) == 1 ? parent_ : std::noop_coroutine();
+    if (left_.fetch_sub(1) != 1) {
+        return std::noop_coroutine();
+    }
+    parent_.goes_on();
+    return parent_;
 }
 
 std::coroutine_handle<> children::on_end(end_hook& hook, promise_base& ended,

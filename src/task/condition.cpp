@@ -18,7 +18,7 @@ public:
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+    bool await_suspend(awaiting h, io_env const& env) noexcept {
         return suspend(h, env, [this] {
             held_.unlock();
             return false;

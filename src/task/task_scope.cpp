@@ -5,12 +5,12 @@
 
 namespace plumb {
 
-void task_scope::fail(std::exception_ptr e) noexcept {
-    if (stop_.stop_requested() && is_cancellation(e)) {
+void task_scope::fail(task_failure failure) noexcept {
+    if (stop_.stop_requested() && is_cancellation(failure.exception())) {
         return;
     }
     if (!failed_.exchange(true)) {
-        failure_ = std::move(e);
+        failure_ = std::move(failure);
         stop_.request_stop();
     }
 }

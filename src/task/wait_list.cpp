@@ -65,6 +65,9 @@ void waiter::end_posted(owned_work& item, fate f) noexcept {
         locks const locked(self);
         self.leave_lists();
     }
+    if (self.frame_ != nullptr) {
+        self.frame_->goes_on();
+    }
     std::exchange(self.suspended_, nullptr).resume();
 }
 

@@ -10,6 +10,7 @@ class [[nodiscard]] sleep {
 public:
     explicit sleep(deadline until) noexcept : wait_(async_wait(until)) {}
 
+    static constexpr auto waits_for = wait_kind::time;
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
         return wait_.await_suspend(h, env);

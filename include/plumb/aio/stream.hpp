@@ -83,6 +83,7 @@ public:
     bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
         return read_.await_suspend(h, env);
     }
+    static constexpr auto waits_for = wait_kind::read;
     static constexpr bool takes_env_from_promise = true;
     template <carries_env Promise>
     bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
@@ -127,6 +128,7 @@ public:
         tell(&write_awaitable::deliver);
         return true;
     }
+    static constexpr auto waits_for = wait_kind::write;
     static constexpr bool takes_env_from_promise = true;
     template <carries_env Promise>
     bool await_suspend(std::coroutine_handle<Promise> h) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/context_roots.hpp>
 #include <plumb/exec/executor.hpp>
-#include <plumb/exec/root_list.hpp>
 #include <plumb/exec/work_queue.hpp>
 
 #include <coroutine>
@@ -59,7 +59,7 @@ private:
     executor_type executor_;
     work_queue queue_;
     std::size_t count_ = 0;
-    root_list roots_;
+    context_roots roots_{"manual_executor"};
     bool running_ = false;
 };
 

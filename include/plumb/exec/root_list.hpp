@@ -8,6 +8,7 @@
 
 namespace plumb {
 
+class async_frame;
 class root_list;
 class stop_source;
 
@@ -20,11 +21,17 @@ public:
     /// Destroys the coroutine where it is suspended.
     void destroy() noexcept { destroy_(*this); }
 
+    /// What is known of it from outside; null where it is none of plumb's coroutines.
+    [[nodiscard]] async_frame const* frame() const noexcept { return frame_; }
+    /// The one that was launched next after it, or null.
+    [[nodiscard]] root_node const* next() const noexcept { return next_; }
+
 protected:
     using destroy_function = void (*)(root_node&) noexcept;
     /// @param stopped_by  the source of the stop token that it was launched with, or null
-    root_node(destroy_function on_destroy, stop_source const* stopped_by) noexcept
-        : destroy_(on_destroy), stopped_by_(stopped_by) {}
+    root_node(destroy_function on_destroy, stop_source const* stopped_by,
+              async_frame const* frame = nullptr) noexcept
+        : destroy_(on_destroy), stopped_by_(stopped_by), frame_(frame) {}
     inline ~root_node();
 
 private:
@@ -34,6 +41,7 @@ private:
     root_node* next_ = nullptr;
     destroy_function destroy_;
     stop_source const* stopped_by_;
+    async_frame const* frame_;
 };
 
 /// The roots of a context, oldest first. Threads: the context's, and where that has several, for `add` and `remove`, all
@@ -49,6 +57,8 @@ public:
     }
 
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    /// The oldest, or null. Where it is concurrent: while no thread runs.
+    [[nodiscard]] root_node const* first() const noexcept { return first_; }
 
     void add(root_node& node) noexcept {
         guard const locked(*this);

@@ -14,6 +14,7 @@ class async_accept {
 public:
     using result_type = plumb::result<stream_socket_handle>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::accept;
 
     explicit async_accept(listen_socket_handle& target, deadline limit = {}) noexcept
         : target_(&target), limit_(limit) {}

@@ -16,6 +16,7 @@ class async_barrier {
 public:
     using result_type = io_result<const_buffers>;
     static constexpr auto awaited_as = io_operation::action::barrier;
+    static constexpr auto waits_for = wait_kind::barrier;
 
     explicit async_barrier(io_handle& target, io_request<const_buffers> request = {},
                            barrier_kind kind = barrier_kind::wait_data_only,

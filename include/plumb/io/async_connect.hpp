@@ -14,6 +14,7 @@ class async_connect {
 public:
     using result_type = plumb::result<void>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::connect;
 
     async_connect(stream_socket_handle& target, endpoint const& peer, deadline limit = {}) noexcept
         : target_(&target), peer_(peer), limit_(limit) {}

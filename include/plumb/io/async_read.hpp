@@ -15,6 +15,7 @@ class async_read {
 public:
     using result_type = io_result<buffers>;
     static constexpr auto awaited_as = io_operation::action::read;
+    static constexpr auto waits_for = wait_kind::read;
 
     async_read(io_handle& target, io_request<buffers> request, deadline limit = {}) noexcept
         : target_(&target), request_(request), limit_(limit) {}

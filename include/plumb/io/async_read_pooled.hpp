@@ -15,6 +15,7 @@ class async_read_pooled {
 public:
     using result_type = plumb::result<pooled_buffer>;
     static constexpr auto awaited_as = io_operation::action::read_pooled;
+    static constexpr auto waits_for = wait_kind::read;
 
     async_read_pooled(io_handle& target, std::size_t most, deadline limit = {}) noexcept
         : target_(&target), most_(most), limit_(limit) {}

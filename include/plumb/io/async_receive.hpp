@@ -14,6 +14,7 @@ class async_receive {
 public:
     using result_type = plumb::result<datagram_socket_handle::datagram>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::read;
 
     async_receive(datagram_socket_handle& target, io_request<buffers> request,
                   deadline limit = {}) noexcept

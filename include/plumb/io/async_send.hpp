@@ -14,6 +14,7 @@ class async_send {
 public:
     using result_type = io_result<const_buffers>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::write;
 
     async_send(datagram_socket_handle& target, io_request<const_buffers> request,
                endpoint const& to, deadline limit = {}) noexcept

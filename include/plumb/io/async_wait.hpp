@@ -15,6 +15,7 @@ class async_wait {
 public:
     using result_type = plumb::result<void>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::time;
 
     /// Waits on the multiplexer of this thread.
     explicit async_wait(deadline when) noexcept : async_wait(io_multiplexer::this_thread(), when) {}

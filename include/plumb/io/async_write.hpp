@@ -16,6 +16,7 @@ class async_write {
 public:
     using result_type = io_result<const_buffers>;
     static constexpr auto awaited_as = io_operation::action::write;
+    static constexpr auto waits_for = wait_kind::write;
 
     async_write(io_handle& target, io_request<const_buffers> request, deadline limit = {}) noexcept
         : target_(&target), request_(request), limit_(limit) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/wait_kind.hpp>
 #include <plumb/io/zero_copy_operation.hpp>
 
 namespace plumb {
@@ -11,6 +12,7 @@ class async_write_zero_copy {
 public:
     using result_type = io_result<const_buffers>;
     static constexpr auto awaited_as = io_operation::action::accept;
+    static constexpr auto waits_for = wait_kind::write;
 
     async_write_zero_copy(stream_socket_handle& target, io_request<const_buffers> request,
                           deadline limit = {}) noexcept

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <plumb/exec/io_env.hpp>
+#include <plumb/exec/wait_kind.hpp>
 #include <plumb/io/io_operation.hpp>
 
 #include <coroutine>
@@ -29,6 +30,7 @@ public:
                io_status::completed;
     }
 
+    static constexpr auto waits_for = wait_kind_of<Sender>;
     static constexpr bool takes_env_from_promise = true;
     template <carries_env Promise>
     bool await_suspend(std::coroutine_handle<Promise> waiting) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/context_roots.hpp>
 #include <plumb/exec/executor.hpp>
-#include <plumb/exec/root_list.hpp>
 #include <plumb/io/io_multiplexer.hpp>
 
 #include <atomic>
@@ -80,13 +80,19 @@ public:
     /// @return how many; negative where nothing was ready until `limit` or a `wake`, 0 where nothing is left
     result<int> run_some(int max_items, deadline limit = {}) noexcept;
 
+    /// From now on `run` calls this when nothing can happen any more while coroutines that were launched here have not
+    /// ended: no i/o, no timer, no outside work. Such as `[](io_context& c) noexcept { print_waits(c.roots()); }`.
+    /// Of several threads, the last to leave `run` calls it.
+    void on_stall(void (*stalled)(io_context&) noexcept) noexcept { on_stall_ = stalled; }
+
     /// Ends each `run` soon that is under way, or where none is, the next one; what is in flight goes on in a later
     /// one. Any thread.
     void stop() noexcept;
 
 private:
     std::coroutine_handle<> post_resume(std::coroutine_handle<> h) noexcept;
-    void leave_run() noexcept;
+    /// @return whether no other is under way
+    bool leave_run() noexcept;
 
     static thread_local constinit io_context const* running_here;
 
@@ -96,7 +102,8 @@ private:
     std::unique_ptr<io_multiplexer> multiplexer_;
     bool const concurrent_;
     executor_type executor_;
-    root_list roots_;
+    context_roots roots_;
+    void (*on_stall_)(io_context&) noexcept = nullptr;
     std::atomic<unsigned> runs_{
         0};  // how many are under way; and whether they are stopped, which the last one ends
 };

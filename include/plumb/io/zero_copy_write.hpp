@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <plumb/exec/wait_kind.hpp>
 #include <plumb/io/zero_copy_operation.hpp>
 
 #include <coroutine>
@@ -29,6 +30,7 @@ public:
     zero_copy_write(zero_copy_write const&) = delete;
     zero_copy_write& operator=(zero_copy_write const&) = delete;
 
+    static constexpr auto waits_for = wait_kind::write;
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiting, io_env const& env) noexcept {
         return start_awaited(waiting, env) != io_status::completed;

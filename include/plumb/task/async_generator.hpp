@@ -3,10 +3,11 @@
 
 #include <plumb/base/assert.hpp>
 #include <plumb/task/promise_base.hpp>
+#include <plumb/task/task_failure.hpp>
 
 #include <coroutine>
-#include <exception>
 #include <memory>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -31,13 +32,16 @@ public:
             [[nodiscard]] bool await_ready() const noexcept { return false; }
             std::coroutine_handle<>
             await_suspend(std::coroutine_handle<promise_type> h) const noexcept {
-                return h.promise().continuation();
+                return h.promise().give_back();
             }
             void await_resume() const noexcept {}
         };
 
     public:
-        async_generator get_return_object() noexcept { return async_generator(this->begin(*this)); }
+        async_generator
+        get_return_object(std::source_location here = std::source_location::current()) noexcept {
+            return async_generator(this->begin(*this, here));
+        }
         std::suspend_always initial_suspend() const noexcept { return {}; }
         auto final_suspend() noexcept {
             yielded_ = nullptr;
@@ -53,12 +57,12 @@ public:
             return yield_value(v);
         }
         void return_void() const noexcept {}
-        void unhandled_exception() noexcept { exception_ = std::current_exception(); }
+        void unhandled_exception() noexcept { failure_ = task_failure::current(*this); }
 
     private:
         friend async_generator;
         value* yielded_ = nullptr;
-        std::exception_ptr exception_;
+        task_failure failure_;
     };
 
     async_generator(async_generator&& other) noexcept
@@ -78,15 +82,14 @@ public:
         explicit next_awaitable(std::coroutine_handle<promise_type> of) noexcept : of_(of) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return of_.done(); }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<> h,
-                                              io_env const& env) noexcept {
+        std::coroutine_handle<> await_suspend(awaiting h, io_env const& env) noexcept {
             of_.promise().launch(h, env);
             return of_;
         }
         [[nodiscard]] value* await_resume() {
             promise_type& p = of_.promise();
-            if (p.exception_ != nullptr) {
-                std::rethrow_exception(std::exchange(p.exception_, nullptr));
+            if (p.failure_.exception() != nullptr) {
+                std::exchange(p.failure_, task_failure()).rethrow();
             }
             return p.yielded_;
         }

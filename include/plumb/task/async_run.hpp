@@ -43,7 +43,7 @@ public:
     template <class... Rest>
     explicit promise_type(E const& where, stop_token stop, Rest const&...) noexcept
         : work(&promise_type::start),
-          root_node(&promise_type::destroy_suspended, stop.source()),
+          root_node(&promise_type::destroy_suspended, stop.source(), this),
           executor_(where),
           env_{executor_, stop} {
         launch(std::noop_coroutine(), env_);
@@ -51,13 +51,14 @@ public:
 
     root_coroutine get_return_object() noexcept { return {self()}; }
     std::suspend_always initial_suspend() const noexcept { return {}; }
+    template <class A>
+    decltype(auto) await_transform(A&& awaited) noexcept {
+        return this->transform_hidden(awaited);
+    }
     // Not suspended at the end: the frame is freed there.
     std::suspend_never final_suspend() const noexcept { return {}; }
     void return_void() const noexcept {}
-    void unhandled_exception() const noexcept {
-        caller_bug(
-            "an exception left a coroutine that was launched by async_run and that nobody awaits");
-    }
+    void unhandled_exception() const noexcept { task_failure::end_process(); }
 
     void post_start() noexcept {
         if (root_list* const roots = env_.executor.roots()) {

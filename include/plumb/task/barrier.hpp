@@ -26,7 +26,7 @@ public:
         explicit wait_awaitable(barrier& b) noexcept : waiter(b.arrived_), barrier_(b) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             wait_list::granted to;
             return suspend(h, env, [&] {
                 bool const last = barrier_.arrived_.size() + 1 == barrier_.count_;
@@ -49,7 +49,7 @@ public:
 
 private:
     brief_lock lock_;
-    wait_list arrived_{lock_};
+    wait_list arrived_{lock_, "barrier"};
     std::size_t const count_;
 };
 

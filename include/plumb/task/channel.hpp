@@ -42,7 +42,7 @@ public:
             : waiter(c.senders_), channel_(c), value_(value) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             wait_list::granted to;
             return suspend(h, env, [&] { return take(to); });
         }
@@ -69,7 +69,7 @@ public:
         explicit receive_awaitable(channel& c) noexcept : waiter(c.receivers_), channel_(c) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             wait_list::granted to;
             return suspend(h, env, [&] { return take(to); });
         }
@@ -186,8 +186,8 @@ private:
     }
 
     mutable brief_lock lock_;
-    wait_list senders_{lock_};
-    wait_list receivers_{lock_};
+    wait_list senders_{lock_, "channel (to send)"};
+    wait_list receivers_{lock_, "channel (to receive)"};
     std::unique_ptr<std::optional<T>[]> const ring_;
     std::size_t const capacity_;
     std::size_t first_ = 0;

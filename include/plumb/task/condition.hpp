@@ -39,7 +39,7 @@ private:
     class awaitable;
 
     brief_lock lock_;
-    wait_list waiters_{lock_};
+    wait_list waiters_{lock_, "condition"};
 };
 
 }  // namespace plumb

@@ -41,7 +41,7 @@ public:
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             return suspend(h, env, [this] { return event_.pass(); });
         }
         [[nodiscard]] result<void> await_resume() const noexcept {
@@ -68,7 +68,7 @@ private:
     }
 
     mutable brief_lock lock_;
-    wait_list waiters_{lock_};
+    wait_list waiters_{lock_, "event"};
     bool set_;
     bool const automatic_;
 };

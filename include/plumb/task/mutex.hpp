@@ -5,6 +5,7 @@
 #include <plumb/task/semaphore.hpp>
 
 #include <coroutine>
+#include <source_location>
 #include <system_error>
 #include <utility>
 
@@ -40,7 +41,9 @@ public:
 
     private:
         friend mutex;
-        explicit held(mutex& m) noexcept : of_(&m) {}
+        held(mutex& m, std::source_location where) noexcept : of_(&m) {
+            m.permit_.waiters_.held_since(where);
+        }
         mutex* of_ = nullptr;
     };
 
@@ -49,17 +52,21 @@ public:
         explicit lock_awaitable(mutex& m) noexcept : mutex_(m), permit_(m.permit_) {}
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
+            if (h.frame() != nullptr) {
+                where_ = h.frame()->location();
+            }
             return permit_.await_suspend(h, env);
         }
         [[nodiscard]] result<held> await_resume() const noexcept {
-            return permit_.await_resume() ? result<held>(held(mutex_))
+            return permit_.await_resume() ? result<held>(held(mutex_, where_))
                                           : std::errc::operation_canceled;
         }
 
     private:
         mutex& mutex_;
         semaphore::acquire_awaitable permit_;
+        std::source_location where_;
     };
 
     /// Awaits the mutex. Not recursive. Errors: operation_canceled, also for a stop from before. Cancel-safe: a
@@ -67,10 +74,12 @@ public:
     lock_awaitable lock() noexcept { return lock_awaitable(*this); }
 
     /// @return one that holds nothing where somebody else has it
-    held try_lock() noexcept { return permit_.try_acquire() ? held(*this) : held(); }
+    held try_lock(std::source_location where = std::source_location::current()) noexcept {
+        return permit_.try_acquire() ? held(*this, where) : held();
+    }
 
 private:
-    semaphore permit_{1};
+    semaphore permit_{1, "mutex"};
 };
 
 }  // namespace plumb

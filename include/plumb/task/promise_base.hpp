@@ -3,6 +3,7 @@
 
 #include <plumb/base/assert.hpp>
 #include <plumb/exec/io_env.hpp>
+#include <plumb/task/async_frame.hpp>
 #include <plumb/task/end_hook.hpp>
 #include <plumb/task/frame_allocation.hpp>
 #include <plumb/task/plain_awaitable.hpp>
@@ -43,8 +44,8 @@ constexpr bool suspends_without_throwing<A> = noexcept(std::declval<A&>().await_
     std::coroutine_handle<>(), std::declval<executor_ref const&>()));
 
 /// Suspends `h` in an affine awaitable. @return what its `await_suspend` gives
-template <affine_awaitable A>
-auto suspend_in(A& awaited, std::coroutine_handle<> h,
+template <affine_awaitable A, class Promise>
+auto suspend_in(A& awaited, std::coroutine_handle<Promise> h,
                 io_env const& env) noexcept(suspends_without_throwing<A>) {
     if constexpr (executor_affine_awaitable<A>) {
         return awaited.await_suspend(h, env.executor);
@@ -63,22 +64,32 @@ concept takes_env_from_promise = affine_awaitable<A> && A::takes_env_from_promis
     ;
 
 /// What every promise of plumb has: who is resumed at the end, the environment, and where it waits now.
-class promise_base : public frame_allocation {
+class promise_base : public frame_allocation, public async_frame {
 public:
     [[nodiscard]] io_env const& env() const noexcept { return *env_; }
     [[nodiscard]] std::coroutine_handle<> continuation() const noexcept { return continuation_; }
-    [[nodiscard]] std::source_location const& location() const noexcept { return location_; }
 
     [[nodiscard]] bool launched() const noexcept { return env_ != nullptr; }
     /// Who is told of the end of the coroutine; null where its continuation is just resumed.
     [[nodiscard]] end_hook* hook() const noexcept { return hook_; }
 
     /// Before the coroutine is resumed for the first time.
-    void launch(std::coroutine_handle<> continuation, io_env const& env,
-                end_hook* hook = nullptr) noexcept {
+    /// @param hook  where there is one, it sees to it that the awaiter tells what it awaits
+    void launch(awaiting continuation, io_env const& env, end_hook* hook = nullptr) noexcept {
         continuation_ = continuation;
         env_ = &env;
         hook_ = hook;
+        awaited_by(continuation.frame());
+        if (hook == nullptr) {
+            continuation.awaits(static_cast<async_frame const&>(*this));
+        }
+    }
+    /// Gives the control back. @return the continuation
+    [[nodiscard]] std::coroutine_handle<> give_back() const noexcept {
+        if (awaiter() != nullptr) {
+            awaiter()->goes_on();
+        }
+        return continuation_;
     }
 
     /// Hands the environment to whatever is awaited, by reference: the awaitable stays where it is.
@@ -106,7 +117,7 @@ public:
         static_assert(affine_awaitable<awaitable> || plain_awaitable<A>,
                       "plumb coroutines await affine awaitables: "
                       "await_suspend(std::coroutine_handle<>, io_env const&)");
-        location_ = where;
+        awaits_at(where, wait_kind_of<awaitable>);
         if constexpr (takes_env_from_promise<awaitable>) {
             return static_cast<awaitable&>(awaited);
         } else if constexpr (affine_awaitable<awaitable>) {
@@ -121,10 +132,18 @@ public:
 protected:
     promise_base() noexcept = default;
 
+    /// For the `await_transform` of a promise whose coroutine stacks don't show.
+    template <class A>
+    decltype(auto) transform_hidden(A&& awaited) noexcept {
+        return promise_base::await_transform(awaited, std::source_location());
+    }
+
     /// The handle of a coroutine that begins. GCC 12 puts the result of a condition before the frame
     /// of a coroutine that declares no variable, and this is then a wrong address: better to end.
     template <class Promise>
-    static std::coroutine_handle<Promise> begin(Promise& promise) noexcept {
+    static std::coroutine_handle<Promise> begin(Promise& promise,
+                                                std::source_location where) noexcept {
+        promise.begins_at(where);
         auto const h = std::coroutine_handle<Promise>::from_promise(promise);
 #if defined(__GNUC__) && !defined(__clang__)
         constexpr auto alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
@@ -139,7 +158,6 @@ private:
     std::coroutine_handle<> continuation_;
     io_env const* env_ = nullptr;
     end_hook* hook_ = nullptr;
-    std::source_location location_;
 };
 
 /// `co_await this_env()` gives the environment of the coroutine, without suspending.

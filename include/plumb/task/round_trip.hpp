@@ -5,6 +5,7 @@
 #include <plumb/exec/work.hpp>
 #include <plumb/task/promise_base.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <utility>
 
@@ -15,34 +16,42 @@ namespace plumb {
 ///
 /// States: home -> away (`depart`) -> on its way back (a coroutine that it is the hook of ends there) -> home.
 /// Threads: `depart` and the destructor at home, the hook there. Allocates: never.
-class round_trip : private work, public end_hook {
+class round_trip : private work, public end_hook, public suspension {
 public:
     /// @param home  must outlive it
     explicit round_trip(executor_ref home) noexcept
-        : work(&round_trip::arrive), end_hook(&round_trip::go_home), home_(home) {}
+        : work(&round_trip::arrive),
+          end_hook(&round_trip::go_home),
+          suspension(form::elsewhere),
+          home_(home) {}
     round_trip(round_trip const&) = delete;
     round_trip& operator=(round_trip const&) = delete;
     ~round_trip() {
-        if (away_) {
+        if (away_ != nullptr) {
             home_.work_finished();
         }
     }
 
-    /// Resumes `h` there, later.
-    template <class E>
-    void depart(E const& there, std::coroutine_handle<> h) {
-        away_ = true;
+    /// Resumes a coroutine there, later, that was launched with this as its hook.
+    template <class E, std::derived_from<promise_base> Promise>
+    void depart(E const& there, std::coroutine_handle<Promise> launched) {
+        away_ = &launched.promise();
+        if (away_->awaiter() != nullptr) {
+            away_->awaiter()->awaits(static_cast<suspension const&>(*this));
+        }
         home_.work_started();
-        next_ = h;
+        next_ = launched;
         there.post(this);  // the last touch
     }
 
+    /// The coroutine that is not at home, or null. Another thread may be running it.
+    [[nodiscard]] async_frame const* away() const noexcept { return away_; }
+
 private:
     /// Resumes the continuation at home.
-    static std::coroutine_handle<> go_home(end_hook& hook, promise_base& ended, bool) noexcept {
+    static std::coroutine_handle<> go_home(end_hook& hook, promise_base&, bool) noexcept {
         auto& self = static_cast<round_trip&>(hook);
         self.returning_ = true;
-        self.next_ = ended.continuation();
         if (self.home_.running_in_this_thread()) {
             return self.come_home();
         }
@@ -51,7 +60,7 @@ private:
     }
 
     std::coroutine_handle<> come_home() noexcept {
-        away_ = false;
+        next_ = std::exchange(away_, nullptr)->give_back();
         returning_ = false;
         home_.work_finished();
         return next_;
@@ -64,8 +73,8 @@ private:
 
     executor_ref home_;
     std::coroutine_handle<> next_;
-    bool away_ = false;       // touched at home
-    bool returning_ = false;  // touched by whoever has the control
+    promise_base* away_ = nullptr;  // touched at home
+    bool returning_ = false;        // touched by whoever has the control
 };
 
 }  // namespace plumb

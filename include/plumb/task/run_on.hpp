@@ -35,7 +35,7 @@ public:
             std::coroutine_handle<typename task<T>::promise_type> started;
 
             [[nodiscard]] bool await_ready() const noexcept { return false; }
-            void await_suspend(std::coroutine_handle<> h, io_env const&) noexcept {
+            void await_suspend(awaiting h, io_env const&) noexcept {
                 require(started && !started.promise().launched(),
                         "run_on was given a task that was awaited before, or moved from");
                 started.promise().launch(h, there.env_, &there.trip_);

@@ -43,7 +43,7 @@ public:
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+    bool await_suspend(awaiting h, io_env const& env) noexcept {
         std::array<waiter*, sizeof...(A)> all;
         std::size_t count = 0;
         auto const add = [&](auto& c) {

@@ -18,7 +18,7 @@ namespace plumb {
 /// Threads: any. Allocates: never.
 class semaphore {
 public:
-    explicit semaphore(std::size_t permits) noexcept : permits_(permits) {}
+    explicit semaphore(std::size_t permits) noexcept : semaphore(permits, "semaphore") {}
 
     class [[nodiscard]] acquire_awaitable : private waiter {
     public:
@@ -30,7 +30,7 @@ public:
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             return suspend(h, env, [this] { return semaphore_.take(); });
         }
         [[nodiscard]] result<void> await_resume() const noexcept {
@@ -65,6 +65,10 @@ public:
     }
 
 private:
+    friend class mutex;
+    semaphore(std::size_t permits, char const* what) noexcept
+        : waiters_(lock_, what), permits_(permits) {}
+
     bool take() noexcept {
         bool const has = permits_ != 0;
         permits_ -= has ? 1 : 0;
@@ -72,7 +76,7 @@ private:
     }
 
     mutable brief_lock lock_;
-    wait_list waiters_{lock_};
+    wait_list waiters_;
     std::size_t permits_;
 };
 

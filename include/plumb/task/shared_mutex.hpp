@@ -63,7 +63,7 @@ public:
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const& env) noexcept {
+        bool await_suspend(awaiting h, io_env const& env) noexcept {
             return suspend(h, env, [this] { return mutex_.waiters_.empty() && mutex_.take(how_); });
         }
         [[nodiscard]] result<held> await_resume() const noexcept {
@@ -93,7 +93,7 @@ private:
     held try_take(access how) noexcept;
 
     brief_lock lock_;
-    wait_list waiters_{lock_};
+    wait_list waiters_{lock_, "shared_mutex"};
     std::size_t readers_ = 0;
     bool written_ = false;
 };

@@ -5,6 +5,7 @@
 #include <plumb/task/task_result.hpp>
 
 #include <coroutine>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -35,8 +36,7 @@ public:
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiting,
-                                          io_env const& env) noexcept {
+    std::coroutine_handle<> await_suspend(awaiting waiting, io_env const& env) noexcept {
         require(coroutine_ && !coroutine_.promise().launched(),
                 "a task was awaited twice, or after it was moved from");
         coroutine_.promise().launch(waiting, env);
@@ -49,8 +49,7 @@ public:
         struct awaitable {
             task& awaited;
             [[nodiscard]] bool await_ready() const noexcept { return false; }
-            std::coroutine_handle<> await_suspend(std::coroutine_handle<> h,
-                                                  io_env const& env) noexcept {
+            std::coroutine_handle<> await_suspend(awaiting h, io_env const& env) noexcept {
                 return awaited.await_suspend(h, env);
             }
             void await_resume() const noexcept {}
@@ -80,7 +79,7 @@ struct final_awaiter {
         // The last touch: the awaiter may destroy the frame as soon as it runs.
         Promise& p = ended.promise();
         end_hook* const hook = p.hook();
-        return hook == nullptr ? p.continuation() : (*hook)(p, p.failed());
+        return hook == nullptr ? p.give_back() : (*hook)(p, p.failed());
     }
     void await_resume() const noexcept {}
 };
@@ -88,10 +87,12 @@ struct final_awaiter {
 template <class T>
 class task<T>::promise_type : public promise_base, public task_result<T> {
 public:
-    task get_return_object() noexcept { return task(this->begin(*this)); }
+    task get_return_object(std::source_location here = std::source_location::current()) noexcept {
+        return task(this->begin(*this, here));
+    }
     std::suspend_always initial_suspend() const noexcept { return {}; }
     final_awaiter final_suspend() const noexcept { return {}; }
-    void unhandled_exception() noexcept { this->set_exception(std::current_exception()); }
+    void unhandled_exception() noexcept { this->set_failure(task_failure::current(*this)); }
 
     // A reference is never to a temporary, which would be gone.
     template <class U = T>
@@ -105,10 +106,12 @@ public:
 template <>
 class task<void>::promise_type : public promise_base, public task_result<void> {
 public:
-    task get_return_object() noexcept { return task(this->begin(*this)); }
+    task get_return_object(std::source_location here = std::source_location::current()) noexcept {
+        return task(this->begin(*this, here));
+    }
     std::suspend_always initial_suspend() const noexcept { return {}; }
     final_awaiter final_suspend() const noexcept { return {}; }
-    void unhandled_exception() noexcept { this->set_exception(std::current_exception()); }
+    void unhandled_exception() noexcept { this->set_failure(task_failure::current(*this)); }
     void return_void() noexcept { this->set_value(); }
 };
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <plumb/base/assert.hpp>
+#include <plumb/task/task_failure.hpp>
 
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace plumb {
 
@@ -16,7 +18,9 @@ template <class T>
 class task_result {
     static_assert(!std::is_rvalue_reference_v<T>,
                   "a task gives a value, an lvalue reference or void");
-    using stored = std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>;
+    using stored = std::conditional_t<
+        std::is_void_v<T>, std::monostate,
+        std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
 public:
     task_result() noexcept {}
@@ -24,7 +28,7 @@ public:
         if (other.state_ == state::value) {
             std::construct_at(&value_, std::move(other.value_));
         } else if (other.state_ == state::exception) {
-            std::construct_at(&exception_, std::move(other.exception_));
+            std::construct_at(&failure_, std::move(other.failure_));
         }
         state_ = other.state_;
     }
@@ -35,6 +39,12 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return state_ == state::value; }
     [[nodiscard]] bool failed() const noexcept { return state_ == state::exception; }
 
+    void set_value() noexcept
+        requires std::is_void_v<T>
+    {
+        std::construct_at(&value_);
+        state_ = state::value;
+    }
     template <class U>
     void set_value(U&& value) {
         if constexpr (std::is_reference_v<T>) {
@@ -46,26 +56,29 @@ public:
     }
 
     /// Also after a value: what a local of the coroutine throws at its end.
-    void set_exception(std::exception_ptr e) noexcept {
+    void set_failure(task_failure f) noexcept {
         clear();
-        std::construct_at(&exception_, std::move(e));
+        std::construct_at(&failure_, std::move(f));
         state_ = state::exception;
     }
+    void set_exception(std::exception_ptr e) noexcept { set_failure(task_failure(std::move(e))); }
 
     /// @return the exception, or null
-    [[nodiscard]] std::exception_ptr exception() const noexcept {
-        return state_ == state::exception ? exception_ : nullptr;
+    [[nodiscard]] std::exception_ptr exception() const noexcept { return failure().exception(); }
+    /// @return the exception and the stack where it was thrown, or none
+    [[nodiscard]] task_failure failure() const noexcept {
+        return failed() ? failure_ : task_failure();
     }
 
     /// Gives the value, or throws the exception. Once.
     T take() {
         if (state_ == state::exception) {
-            std::rethrow_exception(exception_);
+            failure_.rethrow();
         }
         PLUMB_ASSERT(state_ == state::value);
         if constexpr (std::is_reference_v<T>) {
             return *value_;
-        } else {
+        } else if constexpr (!std::is_void_v<T>) {
             return std::move(value_);
         }
     }
@@ -77,39 +90,16 @@ private:
         if (state_ == state::value) {
             std::destroy_at(&value_);
         } else if (state_ == state::exception) {
-            std::destroy_at(&exception_);
+            std::destroy_at(&failure_);
         }
         state_ = state::empty;
     }
 
     union {
         stored value_;
-        std::exception_ptr exception_;
+        task_failure failure_;
     };
     state state_ = state::empty;
-};
-
-template <>
-class task_result<void> {
-public:
-    [[nodiscard]] bool has_value() const noexcept { return done_ && exception_ == nullptr; }
-    [[nodiscard]] bool failed() const noexcept { return exception_ != nullptr; }
-    void set_value() noexcept { done_ = true; }
-    void set_exception(std::exception_ptr e) noexcept {
-        exception_ = std::move(e);
-        done_ = true;
-    }
-    [[nodiscard]] std::exception_ptr exception() const noexcept { return exception_; }
-    void take() {
-        if (exception_ != nullptr) {
-            std::rethrow_exception(exception_);
-        }
-        PLUMB_ASSERT(done_);
-    }
-
-private:
-    std::exception_ptr exception_;
-    bool done_ = false;
 };
 
 }  // namespace plumb

@@ -7,7 +7,6 @@
 #include <plumb/exec/work.hpp>
 #include <plumb/task/promise_base.hpp>
 #include <plumb/task/task.hpp>
-#include <plumb/task/with_stop.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -33,7 +32,7 @@ namespace plumb {
 /// who counts down to zero resumes the scope. A child belongs to the executor's queue until it begins, and then to
 /// itself; the list of them is for a scope that is destroyed where it is suspended.
 /// Threads: its executor's, all at once where that has several. Allocates: frames, from the pool.
-class task_scope {
+class task_scope : public suspension {
 public:
     task_scope(task_scope const&) = delete;
     task_scope& operator=(task_scope const&) = delete;
@@ -46,13 +45,13 @@ public:
         F kept = std::move(body);
         task_scope scope(co_await this_env());
         auto main = kept(scope);  // ends before the scope
-        co_await with_stop(scope.token(), main.finished());
+        co_await scope.begin(main);
         if (main.result().failed()) {
-            scope.fail(main.result().exception());
+            scope.fail(main.result().failure());
         }
         co_await joined{scope};
         if (scope.failed_.load()) {
-            std::rethrow_exception(scope.failure_);
+            scope.failure_.rethrow();
         }
         co_return main.take();
     }
@@ -68,6 +67,10 @@ public:
     void request_stop() noexcept { stop_.request_stop(); }
     [[nodiscard]] stop_token token() noexcept { return stop_.token(); }
 
+    /// The body's coroutine until it has ended, and those that were spawned: for reports.
+    [[nodiscard]] async_frame const* body() const noexcept { return body_; }
+    [[nodiscard]] root_list const& spawned() const noexcept { return spawned_; }
+
 private:
     /// The coroutine that owns a spawned task.
     struct child {
@@ -78,36 +81,56 @@ private:
             task<T> t = std::move(spawned);
             co_await t.finished();
             if (t.result().failed()) {
-                scope.fail(t.result().exception());
+                scope.fail(t.result().failure());
             }
         }
 
         std::coroutine_handle<promise_type> coroutine;
     };
 
+    /// Awaits the end of the body.
+    template <class T>
+    auto begin(task<T>& body) noexcept {
+        struct awaitable {
+            task_scope& scope;
+            task<T>& body;
+            [[nodiscard]] bool await_ready() const noexcept { return false; }
+            std::coroutine_handle<> await_suspend(awaiting h, io_env const&) noexcept {
+                auto const begins = body.await_suspend(h, scope.stop_.env());
+                scope.waiting_ = h;
+                scope.body_ = &body.coroutine().promise();
+                h.awaits(static_cast<suspension const&>(scope));
+                return begins;
+            }
+            void await_resume() const noexcept { scope.body_ = nullptr; }
+        };
+        return awaitable{*this, body};
+    }
+
     struct joined {
         task_scope& scope;
         [[nodiscard]] bool await_ready() const noexcept { return false; }
-        bool await_suspend(std::coroutine_handle<> h, io_env const&) noexcept {
-            scope.waiting_ = h;
+        bool await_suspend(awaiting h, io_env const&) noexcept {
+            h.awaits(static_cast<suspension const&>(scope));
             return scope.left_.fetch_sub(1) != 1;
         }
-        void await_resume() const noexcept {}
+        void await_resume() const noexcept { scope.waiting_.goes_on(); }
     };
 
     explicit task_scope(io_env const& env) noexcept
-        : stop_(env), spawned_(env.executor.concurrent()) {}
+        : suspension(form::scope), stop_(env), spawned_(env.executor.concurrent()) {}
 
-    void fail(std::exception_ptr e) noexcept;
+    void fail(task_failure failure) noexcept;
     /// @return what to resume
     std::coroutine_handle<> child_ended() noexcept {
-        return left_.fetch_sub(1) == 1 ? waiting_ : std::noop_coroutine();
+        return left_.fetch_sub(1) == 1 ? std::coroutine_handle<>(waiting_) : std::noop_coroutine();
     }
 
     nested_stop_source stop_;
     root_list spawned_;
-    std::coroutine_handle<> waiting_;
-    std::exception_ptr failure_;  // of whoever set `failed_`
+    awaiting waiting_;
+    async_frame const* body_ = nullptr;
+    task_failure failure_;  // of whoever set `failed_`
     atomic<bool> failed_{false};
     atomic<std::size_t> left_{1};
 };
@@ -117,9 +140,10 @@ public:
     template <class T>
     promise_type(task_scope& scope, task<T> const&) noexcept
         : work(&promise_type::start),
-          root_node(&promise_type::destroy_suspended, nullptr),
+          root_node(&promise_type::destroy_suspended, nullptr, this),
           scope_(scope) {
         launch(std::noop_coroutine(), scope.stop_.env());
+        awaited_by(scope.waiting_.frame());
     }
 
     child get_return_object() noexcept { return {self()}; }
@@ -136,6 +160,10 @@ public:
             void await_resume() const noexcept {}
         };
         return leaving();
+    }
+    template <class A>
+    decltype(auto) await_transform(A&& awaited) noexcept {
+        return transform_hidden(awaited);
     }
     void return_void() const noexcept {}
     void unhandled_exception() const noexcept { std::terminate(); }  // a task keeps its own

@@ -6,13 +6,17 @@
 #include <plumb/exec/io_env.hpp>
 #include <plumb/exec/owned_work.hpp>
 #include <plumb/exec/stop_token.hpp>
+#include <plumb/task/async_frame.hpp>
+#include <plumb/task/suspension.hpp>
 
 #include <atomic>
+#include <bit>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <source_location>
 #include <span>
 #include <utility>
 
@@ -51,14 +55,21 @@ class select_awaitable;
 
 /// A coroutine in a `wait_list`, or about to be.
 /// Threads: each function says. Allocates: never.
-class waiter : private owned_work, private stop_callback_node {
+class waiter : private owned_work, private stop_callback_node, public suspension {
 public:
     waiter(waiter const&) = delete;
     waiter& operator=(waiter const&) = delete;
 
+    /// Where it waits; where it is one of several, these are others.
+    [[nodiscard]] wait_list const& list() const noexcept { return *list_; }
+    [[nodiscard]] bool alone() const noexcept { return next_case_ == nullptr; }
+
 protected:
     explicit waiter(wait_list& list) noexcept
-        : owned_work(&waiter::end_posted), stop_callback_node(&waiter::on_stop), list_(&list) {}
+        : owned_work(&waiter::end_posted),
+          stop_callback_node(&waiter::on_stop),
+          suspension(form::primitive),
+          list_(&list) {}
     ~waiter() {
         if (suspended_) {
             withdraw();
@@ -68,7 +79,7 @@ protected:
     /// Suspends `h` in the list unless `take`, which is called under the lock, gets what is wanted at once.
     /// @return whether it is suspended; if so, on an executor of several threads it may have been resumed by now
     template <std::predicate Take>
-    bool suspend(std::coroutine_handle<> h, io_env const& env, Take take) {
+    bool suspend(awaiting h, io_env const& env, Take take) {
         return suspend_for_one(h, env, [&]() -> waiter* { return take() ? this : nullptr; });
     }
 
@@ -97,7 +108,7 @@ private:
 
     /// As `suspend`, of the one that leads; `take` gives the one that got what it wants, or null.
     template <std::invocable Take>
-    bool suspend_for_one(std::coroutine_handle<> h, io_env const& env, Take take);
+    bool suspend_for_one(awaiting h, io_env const& env, Take take);
 
     /// Holds the locks of all lists. Whoever is waiting may be resumed as soon as the last is left, and not before.
     class locks {
@@ -155,13 +166,15 @@ private:
     bool dropped_ = false;  // by the executor's queue
     io_env const* env_ = nullptr;
     std::coroutine_handle<> suspended_;
+    async_frame* frame_ = nullptr;  // of that
 };
 
 /// The waiters of a primitive, first come, first served. Threads: under the primitive's lock. Allocates: never.
 class wait_list {
 public:
-    /// @param lock  the primitive's
-    explicit wait_list(brief_lock& lock) noexcept : lock_(lock) {}
+    /// @param lock  the primitive's first member
+    /// @param what  its name
+    wait_list(brief_lock& lock, char const* what) noexcept : lock_(lock), what_(what) {}
     wait_list(wait_list const&) = delete;
     wait_list& operator=(wait_list const&) = delete;
     ~wait_list() {
@@ -172,6 +185,16 @@ public:
     // Of a list that is in no `select`, where all that are in it wait.
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// What is waited for: the primitive's name and address.
+    [[nodiscard]] char const* what() const noexcept { return what_; }
+    [[nodiscard]] void const* of() const noexcept { return &lock_; }
+    /// Who has it, of what one at a time has: where it awaited that. Not under the lock.
+    void held_since(std::source_location where) noexcept {
+        held_since_.store(std::bit_cast<void const*>(where), std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::source_location held_since() const noexcept {
+        return std::bit_cast<std::source_location>(held_since_.load(std::memory_order_relaxed));
+    }
     /// The one that waits longest, or null.
     [[nodiscard]] waiter* first() const noexcept { return first_; }
 
@@ -210,6 +233,8 @@ private:
     void remove(waiter& w) noexcept;
 
     brief_lock& lock_;
+    char const* what_;
+    std::atomic<void const*> held_since_{nullptr};
     waiter* first_ = nullptr;
     waiter* last_ = nullptr;
     std::size_t size_ = 0;
@@ -220,13 +245,16 @@ brief_lock& waiter::lock() const noexcept { return list_->lock_; }
 
 void waiter::enter_lists() noexcept {
     become(phase::waiting);
+    if (frame_ != nullptr) {
+        frame_->awaits(static_cast<suspension const&>(*this));
+    }
     for (waiter* w = this; w != nullptr; w = w->next_case_) {
         w->list_->push(*w);
     }
 }
 
 template <std::invocable Take>
-bool waiter::suspend_for_one(std::coroutine_handle<> h, io_env const& env, Take take) {
+bool waiter::suspend_for_one(awaiting h, io_env const& env, Take take) {
     if (env.stop.stop_requested()) {
         become(phase::cancelled);
         return false;
@@ -246,6 +274,7 @@ bool waiter::suspend_for_one(std::coroutine_handle<> h, io_env const& env, Take 
             return false;
         }
         suspended_ = h;
+        frame_ = h.frame();
         if (!env.stop.stop_possible()) {
             enter_lists();
             return true;

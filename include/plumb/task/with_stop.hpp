@@ -21,10 +21,12 @@ public:
     with_stop(with_stop const&) = delete;
     with_stop& operator=(with_stop const&) = delete;
 
+    static constexpr auto waits_for = wait_kind_of<A>;
     [[nodiscard]] bool await_ready() { return awaited_.await_ready(); }
-    auto await_suspend(std::coroutine_handle<> waiting, io_env const& env) {
+    template <class Promise>
+    auto await_suspend(std::coroutine_handle<Promise> waiting, io_env const& env) {
         env_.executor = env.executor;
-        return awaited_.await_suspend(waiting, env_);
+        return suspend_in(awaited_, waiting, env_);
     }
     decltype(auto) await_resume() { return awaited_.await_resume(); }
 
