@@ -14,6 +14,14 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake
 install(FILES "${PROJECT_BINARY_DIR}/plumbConfig.cmake"
               "${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake" DESTINATION "${package_dir}")
 
+# What gdb knows of plumb; a copy that is named as the shared library is found by itself.
+install(FILES tools/gdb/plumb_gdb.py DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb/gdb")
+if(BUILD_SHARED_LIBS)
+    install(FILES tools/gdb/plumb_gdb.py
+            DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR}"
+            RENAME "libplumb.so.${PROJECT_VERSION}-gdb.py")
+endif()
+
 # plumb_pkg_config(<name> <library> <description> <what it requires>)
 function(plumb_pkg_config name library description requires)
     set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

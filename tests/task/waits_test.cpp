@@ -12,6 +12,7 @@
 #include <plumb/task/latch.hpp>
 #include <plumb/task/mutex.hpp>
 #include <plumb/task/run_on.hpp>
+#include <plumb/task/select.hpp>
 #include <plumb/task/semaphore.hpp>
 #include <plumb/task/shared_mutex.hpp>
 #include <plumb/task/shield.hpp>
@@ -159,6 +160,17 @@ TEST_F(waits_test, each_primitive_is_named) {
     EXPECT_EQ(waits[6].of, &empty);
     EXPECT_EQ(waits[7].what, "channel (to send)");
     EXPECT_EQ(waits[7].of, &full);
+}
+
+TEST_F(waits_test, of_several_at_once_are_a_select) {
+    event other;
+    auto const either = [&]() -> task<> { (void)co_await select(never.wait(), other.wait()); };
+    launch(either());
+    ASSERT_EQ(all().size(), 1u);
+    EXPECT_EQ(all()[0].what, "select");
+    other.set();
+    loop.run();
+    EXPECT_TRUE(all().empty());
 }
 
 TEST_F(waits_test, of_a_mutex_tell_where_its_holder_locked_it) {
