@@ -89,15 +89,15 @@ public:
             return false;
         }
         bool const outer = std::exchange(ending_, true);
-        ++endings_here_;
+        ++endings_here;
         last_->destroy();
-        --endings_here_;
+        --endings_here;
         ending_ = outer;
         return true;
     }
 
     /// Whether a coroutine is being destroyed by the end of its context, on this thread.
-    [[nodiscard]] static bool any_ends() noexcept { return endings_here_ != 0; }
+    [[nodiscard]] static bool any_ends() noexcept { return endings_here != 0; }
     /// Whether it is one of this context, where nobody will go on any more.
     [[nodiscard]] bool ends() const noexcept { return ending_; }
 
@@ -138,7 +138,7 @@ private:
     bool const concurrent_;
     brief_lock lock_;  // where it is concurrent
     bool ending_ = false;
-    static inline constinit thread_local int endings_here_ = 0;
+    static inline constinit thread_local int endings_here = 0;
 };
 
 root_node::~root_node() {
