@@ -305,13 +305,13 @@ template <executor E, class Sender>
     requires requires { typename Sender::result_type; }
 [[nodiscard]] auto as_sender(E where, Sender what) {
     using value = typename Sender::result_type::value_type;
-    struct awaiting {
+    struct launched {
         static task<value> run(Sender what) {
             auto done = co_await io_awaitable<Sender>(what);
             co_return std::move(done).value();
         }
     };
-    return as_sender(std::move(where), awaiting::run(std::move(what)));
+    return as_sender(std::move(where), launched::run(std::move(what)));
 }
 
 /// What a coroutine of plumb awaits of a sender; see `from_sender`.
