@@ -143,7 +143,10 @@ public:
           root_node(&promise_type::destroy_suspended, nullptr, this),
           scope_(scope) {
         launch(std::noop_coroutine(), scope.stop_.env());
-        awaited_by(scope.waiting_.frame());
+        // Not by the scope's own coroutine, which may run meanwhile, but by the one that awaits that.
+        if (async_frame const* const run = scope.waiting_.frame()) {
+            awaited_by(run->awaiter());
+        }
     }
 
     child get_return_object() noexcept { return {self()}; }
