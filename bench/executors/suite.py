@@ -38,17 +38,8 @@ def main(arguments):
     for case in (case for case in commands if case.startswith("plumb.")):
         for peer in (peer for peer in peers_of(case) if peer in commands):
             add_ratio(results, rounds, case, peer, "ns_per_item")
-    targets = check_targets(commands, results)
-
-    results.write(build.OUTPUT / "executors.json")
-    rows = table_rows(options.cases, results)
-    print(report.text_table(results, options.cases, [("ns_per_item", "ns an item", "{:,.1f}")]))
-    print()
-    print(report.targets_table(targets))
-    suite.tell_errors("executors", results)
-    if options.docs:
-        write_docs(options, results, rows, targets)
-    return suite.exit_status(options, results, targets)
+    return suite.end("executors", options, results, [("ns_per_item", "ns an item", "{:,.1f}")],
+                     check_targets(commands, results), write_docs)
 
 
 def parse(arguments):
@@ -130,7 +121,7 @@ own stack, so that joining suspends nothing.
 """
 
 
-def write_docs(options, results, rows, targets):
+def write_docs(options, results, columns, targets):
     folder = build.ROOT / "docs" / "benchmarks"
     panel = chart.Panel("ns an item", "less is better, logarithmic", "ns_per_item", "{:,.0f}", True)
     cases = [case for case in options.cases if case not in results.errors]
@@ -141,7 +132,7 @@ def write_docs(options, results, rows, targets):
         "What it costs to post, to wait for one another, and to join. Written by `bench/run executors "
         "--docs`; `make bench SUITE=executors` measures anew.",
         "![Cost of an item](executors.svg)",
-        report.markdown_table(["ns an item", *HAS], list(rows)),
+        report.markdown_table(["ns an item", *HAS], list(table_rows(options.cases, results))),
         "## Targets",
         report.markdown_table(["case", "metric", "target", "measured", ""],
                               [target.cells() for target in targets], left=3),
