@@ -9,6 +9,8 @@
 
 namespace plumb {
 
+constinit handle_slot handle_slot::none;
+
 handle::handle(handle&& other) noexcept
     : native_(std::exchange(other.native_, no_native_handle)),
       slot_(other.take_slot()),
@@ -30,9 +32,9 @@ handle& handle::operator=(handle&& other) noexcept {
 
 void handle::detach() noexcept {
     // It keeps the slot meanwhile: an operation that is on its way from another thread begins before.
-    if (handle_slot* const s = slot_) {
+    if (handle_slot* const s = slot()) {
         s->table->detach(*s);
-        slot_ = nullptr;
+        slot_ = &handle_slot::none;
     }
     multiplexer_ = nullptr;
 }
@@ -51,7 +53,7 @@ result<void> handle::close() noexcept {
 
 result<native_handle> handle::release() noexcept {
     auto kind = kind_;
-    if (handle_slot* const s = slot_) {
+    if (handle_slot* const s = slot()) {
         kind = s->kind;
         if (auto const quiet = s->table->quiet(*s); !quiet) {
             return quiet.error();
@@ -65,13 +67,13 @@ result<native_handle> handle::release() noexcept {
 }
 
 std::int64_t handle::take_received(buffers const& to) noexcept {
-    handle_slot* const s = slot_;
+    handle_slot* const s = slot();
     return s != nullptr ? s->table->take_received(*s, to)
                         : platform::failed_with(std::errc::resource_unavailable_try_again);
 }
 
 void handle::set_multiplexer(io_multiplexer& m) noexcept {
-    handle_slot const* const s = slot_;
+    handle_slot const* const s = slot();
     require(s == nullptr || s->multiplexer == &m,
             "set_multiplexer was called after the handle's first asynchronous use");
     multiplexer_ = &m;

@@ -62,7 +62,7 @@ public:
     /// The short way of a read into one buffer: whether it may be there in memory, and the read.
     /// @return the outcome, else minus EAGAIN: then `begin_on_file` is next
     static bool may_be_in_memory(io_operation const& op, handle_slot const& s) noexcept {
-        return s.kind == handle_kind::file && s.misses == 0 && s.multiplexer != nullptr &&
+        return s.kind == handle_kind::file && s.misses == 0 &&
                op.offset_ != io_request<buffers>::no_offset;
     }
     static outcome try_from_memory(io_operation& op, handle_slot& s) noexcept;
@@ -83,7 +83,7 @@ protected:
         return op.request_.write;
     }
     static bool never_waits(io_operation const& op) noexcept {
-        return op.state_.limited && op.limit().is_zero();
+        return op.state_.limited() && op.limit().is_zero();
     }
     static void set_block(io_operation& op, buffer block) noexcept { op.request_.read = block; }
     /// Of a connect, a send, or a receive.
@@ -128,7 +128,7 @@ protected:
     /// Ends the process unless this thread drives the multiplexer.
     inline void check_driver() noexcept;
 
-    /// Whether a coroutine waits for it, and without a deadline.
+    /// Whether a coroutine waits for it, without a deadline and with one buffer.
     static bool awaited_plainly(io_operation const& op, action a) noexcept {
         return op.state_.plainly(a, io_operation::phase::pending);
     }
@@ -136,9 +136,9 @@ protected:
     static bool starts_plainly(io_operation const& op, action a) noexcept {
         return op.state_.plainly(a, io_operation::phase::idle);
     }
-    /// Whether it is such a read into one buffer; and the steps of one.
+    /// Whether it is such a read; and the steps of one.
     static bool awaited_simple_read(io_operation const& op) noexcept {
-        return awaited_plainly(op, action::read) && op.request_.read.is_single();
+        return awaited_plainly(op, action::read);
     }
     static inline outcome try_simple_read(io_operation& op, handle_slot& s) noexcept;
     inline void settle_awaited(io_operation& op, outcome o) noexcept;

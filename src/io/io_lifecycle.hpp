@@ -134,7 +134,7 @@ inline io_status io_multiplexer::begin(io_operation& op) noexcept {
     op.ending_ = io_operation::ending::natural;
     bool const waits = op.state_.what == io_operation::action::wait;
     auto outcome = waits ? again : start_io(op);
-    if (outcome == again && op.state_.limited) {
+    if (outcome == again && op.state_.limited()) {
         outcome = begin_limit(op);
     }
     if (outcome != again) {
@@ -148,7 +148,7 @@ inline io_status io_multiplexer::begin(io_operation& op) noexcept {
 }
 
 inline void io_multiplexer::disarm(io_operation& op) noexcept {
-    if (op.state_.limited && op.queued()) {
+    if (op.state_.limited() && op.queued()) {
         (op.limit().is_system() ? system_timers_ : steady_timers_).erase(op);
     }
 }
@@ -185,7 +185,7 @@ inline void io_multiplexer::settle_awaited(io_operation& op, std::int64_t outcom
 }
 
 inline void io_multiplexer::settle(io_operation& op, std::int64_t outcome) noexcept {
-    if (op.state_.limited) [[unlikely]] {
+    if (op.state_.limited()) [[unlikely]] {
         return settle_limited(op, outcome);  // at the end, so that others save no registers for it
     }
     op.leave();
@@ -200,7 +200,7 @@ inline void io_multiplexer::settle(io_operation& op, std::int64_t outcome) noexc
 
 inline io_backend::outcome io_backend::try_simple_read(io_operation& op, handle_slot& s) noexcept {
     buffers const& b = op.request_.read;
-    auto const done = platform::os().read(s.native, s.kind, b.native_array(), 1);
+    auto const done = platform::os().read(s.native, s.kind, &b.single(), 1);
     io_multiplexer::note_read(s, done, b.bytes(), 1);
     return done;
 }

@@ -21,7 +21,7 @@ io_operation::io_operation(io_operation&& idle) noexcept
       offset_(idle.offset_),
       state_(idle.state_),
       barrier_(idle.barrier_) {
-    if (state_.limited) {
+    if (state_.limited()) {
         limit_ns_ = idle.limit_ns_;
         limit_kind_ = idle.limit_kind_;
         mark_unqueued();
@@ -52,12 +52,10 @@ inline bool io_operation::bind() noexcept {
         return true;
     }
     slot_ = target_->slot_.load(std::memory_order_acquire);
-    if (slot_ == nullptr) [[unlikely]] {
+    multiplexer_ = slot_->multiplexer;
+    if (multiplexer_ == nullptr) [[unlikely]] {
         return attach();
     }
-    multiplexer_ = slot_->multiplexer;
-    require(multiplexer_ != nullptr,
-            "an i/o operation was started on a handle whose multiplexer is gone");
     return true;
 }
 
@@ -65,21 +63,17 @@ io_multiplexer& io_operation::chosen_multiplexer() const noexcept {
     if (target_ == nullptr) {
         return *multiplexer_;
     }
-    // Not the slot first: another thread may be registering the handle with the multiplexer that was chosen for it.
-    if (target_->multiplexer_ != nullptr) {
-        return *target_->multiplexer_;
+    if (handle_slot const* const s = target_->slot()) {
+        require(s->multiplexer != nullptr,
+                "an i/o operation was started on a handle whose multiplexer is gone");
+        return *s->multiplexer;
     }
-    handle_slot const* const s = target_->slot_.load(std::memory_order_acquire);
-    if (s == nullptr) {
-        return io_multiplexer::this_thread();
-    }
-    require(s->multiplexer != nullptr,
-            "an i/o operation was started on a handle whose multiplexer is gone");
-    return *s->multiplexer;
+    return target_->multiplexer_ != nullptr ? *target_->multiplexer_
+                                            : io_multiplexer::this_thread();
 }
 
 bool io_operation::is_registered() const noexcept {
-    return target_ == nullptr || target_->slot_.load(std::memory_order_acquire) != nullptr;
+    return target_ == nullptr || target_->slot() != nullptr;
 }
 
 bool io_operation::attach() noexcept {
@@ -93,7 +87,7 @@ bool io_operation::attach() noexcept {
     if (outcome_ < 0) {
         return false;
     }
-    slot_ = target_->slot_;
+    slot_ = target_->slot();
     return true;
 }
 
@@ -112,14 +106,13 @@ inline io_status io_operation::begin() noexcept {
 
 io_status io_operation::start_queued() noexcept {
     // What those do who poll: a read into one buffer of what is there.
-    if (state_.plainly(action::read, phase::idle, true) && request_.read.is_single() &&
-        !request_.read.empty() && target_->slot_.load(std::memory_order_relaxed) != nullptr)
-        [[likely]] {
+    if (state_.plainly(action::read, phase::idle, true) && !request_.read.empty() &&
+        target_->slot_.load(std::memory_order_relaxed)->multiplexer != nullptr) [[likely]] {
         handle_slot& s = *target_->slot_.load(std::memory_order_relaxed);
         bool const ready = (s.ready & platform::readable) != 0 && s.reader == nullptr;
         if ((ready || io_backend::may_be_in_memory(*this, s)) && s.multiplexer->driven_here()) {
             auto const done =
-                ready ? platform::os().read(s.native, s.kind, request_.read.native_array(), 1)
+                ready ? platform::os().read(s.native, s.kind, &request_.read.single(), 1)
                       : io_backend::try_from_memory(*this, s);
             if (ready) {
                 io_multiplexer::note_read(s, done, request_.read.bytes(), 1);
@@ -180,7 +173,7 @@ io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env co
     env_ = &env;
     if constexpr (A == action::read || A == action::read_pooled) {
         handle_slot* const s = target_->slot_.load(std::memory_order_acquire);
-        io_multiplexer* const m = s != nullptr ? s->multiplexer : nullptr;
+        io_multiplexer* const m = s->multiplexer;
         if (m != nullptr && m->driven_here() && s->only_waits(platform::readable) &&
             s->reader == nullptr && state_.plainly(A, phase::idle) && !request_.read.empty())
             [[likely]] {
@@ -193,15 +186,13 @@ io_status io_operation::start_awaited(std::coroutine_handle<> waiting, io_env co
     }
     if constexpr (A == action::write) {
         handle_slot* const s = target_->slot_.load(std::memory_order_acquire);
-        io_multiplexer* const m = s != nullptr ? s->multiplexer : nullptr;
+        io_multiplexer* const m = s->multiplexer;
         if (m != nullptr && m->driven_here() && s->writer == nullptr &&
-            state_.plainly(A, phase::idle) && request_.write.is_single() && !request_.write.empty())
-            [[likely]] {
+            state_.plainly(A, phase::idle) && !request_.write.empty()) [[likely]] {
             if ((s->ready & platform::writable) != 0) [[likely]] {
                 slot_ = s;
                 multiplexer_ = m;
-                outcome_ =
-                    platform::os().write(s->native, s->kind, request_.write.native_array(), 1);
+                outcome_ = platform::os().write(s->native, s->kind, &request_.write.single(), 1);
                 if (outcome_ != again) [[likely]] {
                     return complete_now(*multiplexer_);
                 }
@@ -237,7 +228,7 @@ template <io_operation::action A>
     m.check_driver();
     ending_ = ending::natural;
     auto outcome = state_.what == action::wait ? again : m.start_io<A>(*this, *slot_);
-    if (outcome == again && state_.limited) {
+    if (outcome == again && state_.limited()) {
         outcome = m.begin_limit(*this);
     }
     if (outcome == again) {
@@ -320,7 +311,7 @@ io_status io_operation::poll_now() noexcept {
             multiplexer_->settle(*this, outcome);
             return io_status::completed;
         }
-        if (state_.limited && queued()) {
+        if (state_.limited() && queued()) {
             auto const& os = platform::os();
             if (due() <= (limit().is_system() ? os.system_now() : os.steady_now())) {
                 if (state_.what == action::wait) {

@@ -6,10 +6,7 @@ namespace plumb {
 class io_multiplexer;
 
 /// An address that no other live thread gives.
-inline void const* this_thread_token() noexcept {
-    static thread_local constinit char token = 0;
-    return &token;
-}
+inline void const* this_thread_token() noexcept { return __builtin_thread_pointer(); }
 
 /// The multiplexer that `io_multiplexer::this_thread` gives; null before the first use.
 extern thread_local constinit io_multiplexer* this_thread_multiplexer;

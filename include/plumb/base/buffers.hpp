@@ -67,6 +67,12 @@ public:
     /// Whether the bytes lie in one buffer, or there are none.
     [[nodiscard]] constexpr bool is_single() const noexcept { return count_ == 0; }
 
+    /// The buffer, where there is one at most.
+    [[nodiscard]] Buffer const& single() const noexcept {
+        PLUMB_ASSERT(is_single());
+        return one_;
+    }
+
     /// How many buffers hold these bytes.
     [[nodiscard]] constexpr std::size_t size() const noexcept {
         return count_ != 0 ? count_ : static_cast<std::size_t>(!empty());

@@ -26,7 +26,7 @@ struct handle_slot {
     };
 
     functions const* table = nullptr;
-    /// Null once the multiplexer is gone.
+    /// Null where there is none, or none any more.
     io_multiplexer* multiplexer = nullptr;
     /// What waits for the handle to be readable, and writable.
     io_operation* reader = nullptr;
@@ -42,6 +42,9 @@ struct handle_slot {
     std::uint32_t watched = 0;
     /// Of a file, which has no waiting reader or writer: how many operations are in flight.
     std::uint32_t in_flight = 0;
+
+    /// The slot of handles that have none, so that a start looks only for the multiplexer. Nobody writes to it.
+    static handle_slot none;
 
     [[nodiscard]] bool only_waits(std::uint32_t what) const noexcept {
         return (ready & what) == 0 && (watched & what) != 0;
@@ -75,7 +78,7 @@ public:
 
     /// @return the multiplexer that it is registered with or was set, or null
     [[nodiscard]] io_multiplexer* multiplexer() const noexcept {
-        handle_slot const* const s = slot_.load(std::memory_order_acquire);
+        handle_slot const* const s = slot();
         return s != nullptr ? s->multiplexer : multiplexer_;
     }
 
@@ -102,15 +105,20 @@ private:
     friend class io_operation;
 
     void detach() noexcept;
+    /// Null unless it is registered.
+    [[nodiscard]] handle_slot* slot() const noexcept {
+        handle_slot* const s = slot_.load(std::memory_order_acquire);
+        return s != &handle_slot::none ? s : nullptr;
+    }
     handle_slot* take_slot() noexcept {
         handle_slot* const s = slot_.load(std::memory_order_relaxed);
-        slot_.store(nullptr, std::memory_order_relaxed);
+        slot_.store(&handle_slot::none, std::memory_order_relaxed);
         return s;
     }
 
     native_handle native_ = no_native_handle;
     // Threads that share the handle may start operations while the one that drives registers it.
-    std::atomic<handle_slot*> slot_{nullptr};
+    std::atomic<handle_slot*> slot_{&handle_slot::none};
     io_multiplexer* multiplexer_ = nullptr;
     handle_kind kind_;
 };

@@ -72,8 +72,14 @@ protected:
     using deliver_function = void (*)(io_operation&) noexcept;
 
     /// Where an operation has more than a request.
-    void choose_buffers(buffers const& list) noexcept { request_.read = list; }
-    void choose_buffers(const_buffers const& list) noexcept { request_.write = list; }
+    void choose_buffers(buffers const& list) noexcept {
+        request_.read = list;
+        state_.list(list);
+    }
+    void choose_buffers(const_buffers const& list) noexcept {
+        request_.write = list;
+        state_.list(list);
+    }
     void choose_barrier(io_request<const_buffers> const& request, barrier_kind kind) noexcept {
         request_.write = request.buffers;
         offset_ = request.offset;
@@ -81,7 +87,9 @@ protected:
     }
     void choose_multiplexer(io_multiplexer& m) noexcept { multiplexer_ = &m; }
 
-    void choose_capacity(std::size_t most) noexcept { request_.read = buffer(nullptr, most); }
+    void choose_capacity(std::size_t most) noexcept {
+        choose_buffers(buffers(buffer(nullptr, most)));
+    }
 
     /// @return the outcome of an accept, which is nobody's afterwards
     [[nodiscard]] std::int64_t take_outcome() noexcept;
@@ -101,12 +109,13 @@ protected:
           target_(target),
           // A wait without end is queued too: the multiplexer knows all that waits for it.
           state_{.what = what,
-                 .limited = what == action::wait || !limit.is_infinite(),
-                 .told = deliver != nullptr} {
+                 .told = deliver != nullptr,
+                 .special = what == action::wait || !limit.is_infinite() ? steering::limit
+                                                                         : steering::none} {
         if (state_.told) {
             deliver_ = deliver;
         }
-        if (state_.limited) {
+        if (state_.limited()) {
             limit_ns_ = limit.nanoseconds();
             limit_kind_ = limit.kind();
             mark_unqueued();
@@ -115,13 +124,13 @@ protected:
     io_operation(handle& target, io_request<buffers> const& request, deadline limit,
                  deliver_function deliver) noexcept
         : io_operation(action::read, &target, limit, deliver) {
-        request_.read = request.buffers.untrimmed();
+        choose_buffers(request.buffers.untrimmed());
         offset_ = request.offset;
     }
     io_operation(handle& target, io_request<const_buffers> const& request, deadline limit,
                  deliver_function deliver) noexcept
         : io_operation(action::write, &target, limit, deliver) {
-        request_.write = request.buffers.untrimmed();
+        choose_buffers(request.buffers.untrimmed());
         offset_ = request.offset;
     }
     ~io_operation() { end(); }
@@ -191,7 +200,7 @@ protected:
     void rearm() noexcept;
     void rearm(const_buffers const& request) noexcept {
         rearm();
-        request_.write = request.untrimmed();
+        choose_buffers(request.untrimmed());
     }
 
     /// What the system call gave: not negative, or minus the error.
@@ -254,10 +263,19 @@ private:
     struct steering {
         action what;
         phase now = phase::idle;
-        bool limited = false;  // by a deadline
-        bool told = false;     // by a function, else a coroutine is resumed
+        bool told = false;  // by a function, else a coroutine is resumed
+        enum : std::uint8_t { none = 0, limit = 1, several_buffers = 2 };
+        std::uint8_t special = none;
 
-        /// Whether it is as `start_awaited` has it, or with a function that is told, without a deadline.
+        [[nodiscard]] bool limited() const noexcept { return (special & limit) != 0; }
+        template <class Buffers>
+        void list(Buffers const& b) noexcept {
+            auto const kind = b.is_single() ? none : several_buffers;
+            special = static_cast<std::uint8_t>((special & limit) | kind);
+        }
+
+        /// Whether it is as `start_awaited` has it, or with a function that is told, with one buffer at most and
+        /// without a deadline.
         [[nodiscard]] bool plainly(action a, phase p, bool is_told = false) const noexcept {
             return std::bit_cast<std::uint32_t>(*this) ==
                    std::bit_cast<std::uint32_t>(steering{.what = a, .now = p, .told = is_told});

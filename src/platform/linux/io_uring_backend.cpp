@@ -767,10 +767,9 @@ inline void io_uring_backend::on_received(ring_slot& s, completion c) noexcept {
     if (op == nullptr) [[unlikely]] {
         return park(s, id, 0, size);
     }
-    if (buffers const& to = read_request(*op); !queueing_ && to.is_single() && size <= to.bytes())
-        [[likely]] {
+    if (buffers const& to = read_request(*op); !queueing_ && size <= to.bytes()) [[likely]] {
         if (awaited_plainly(*op, action::read)) {
-            return deliver_message(s, to.native_array()->data(), id, size);
+            return deliver_message(s, to.single().data(), id, size);
         }
         if (awaited_plainly(*op, action::read_pooled)) {
             return deliver_block(s, id, size);
@@ -1077,10 +1076,10 @@ outcome io_uring_backend::attach(handle& h) noexcept {
 // One buffer into a socket first: what servers do.
 outcome io_uring_backend::start(io_operation& op) noexcept {
     ring_slot& s = slot_of(op);
-    if (starts_plainly(op, action::write) && s.sends && s.out.in_kernel == request::none &&
-        write_request(op).is_single()) [[likely]] {
+    if (starts_plainly(op, action::write) && s.sends && s.out.in_kernel == request::none)
+        [[likely]] {
         if (io_uring_sqe* const entry = ring_.next()) [[likely]] {
-            issue_send(*entry, s, *write_request(op).native_array());
+            issue_send(*entry, s, write_request(op).single());
             s.writer = &op;
             return again;
         }
