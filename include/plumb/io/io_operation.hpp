@@ -110,7 +110,7 @@ protected:
           // A wait without end is queued too: the multiplexer knows all that waits for it.
           state_{.what = what,
                  .told = deliver != nullptr,
-                 .special = what == action::wait || !limit.is_infinite() ? steering::limit
+                 .special = what == action::wait || !limit.is_infinite() ? steering::has_limit
                                                                          : steering::none} {
         if (state_.told) {
             deliver_ = deliver;
@@ -264,14 +264,14 @@ private:
         action what;
         phase now = phase::idle;
         bool told = false;  // by a function, else a coroutine is resumed
-        enum : std::uint8_t { none = 0, limit = 1, several_buffers = 2 };
+        enum : std::uint8_t { none = 0, has_limit = 1, several_buffers = 2 };
         std::uint8_t special = none;
 
-        [[nodiscard]] bool limited() const noexcept { return (special & limit) != 0; }
+        [[nodiscard]] bool limited() const noexcept { return (special & has_limit) != 0; }
         template <class Buffers>
         void list(Buffers const& b) noexcept {
             auto const kind = b.is_single() ? none : several_buffers;
-            special = static_cast<std::uint8_t>((special & limit) | kind);
+            special = static_cast<std::uint8_t>((special & has_limit) | kind);
         }
 
         /// Whether it is as `start_awaited` has it, or with a function that is told, with one buffer at most and
