@@ -82,10 +82,14 @@ def units_of(case):
     return units + others
 
 
+def compiler_of(native):
+    return [native.cxx, *FLAGS, f"-I{build.boost()}"]
+
+
 def count_lines(case, native):
     """Without those that are empty."""
     return {"preprocessed_lines": sum(
-        len(suite.run_program([native.cxx, *FLAGS, *more, "-E", "-P", source]).splitlines())
+        len(suite.run_program([*compiler_of(native), *more, "-E", "-P", source]).splitlines())
         for _, source, more in units_of(case))}
 
 
@@ -113,7 +117,7 @@ def compile_units(case, native, folder):
     objects = []
     for name, source, more in units_of(case):
         objects.append(pathlib.Path(folder) / f"{name}.o")
-        suite.run_program([native.cxx, *FLAGS, *more, "-MMD", "-c", source, "-o", objects[-1]])
+        suite.run_program([*compiler_of(native), *more, "-MMD", "-c", source, "-o", objects[-1]])
     return objects
 
 
@@ -190,7 +194,7 @@ def write_docs(options, results, columns, targets):
         METHOD.format(runs=options.runs).rstrip(),
         report.markdown_table(["", ""], machine.describe() + [
             ("plumb", f"this repository, {machine.commit(build.ROOT)}"),
-            ("asio", f"{machine.boost_asio()} of {machine.package('libboost1.83-dev', 'libboost1.81-dev', 'libboost1.74-dev')}"),
+            ("asio", machine.boost_asio(build.boost())),
             ("C++", f"{machine.compiler('clang++-19')}; {machine.compiler('g++')}; {' '.join(FLAGS[:3])}"),
         ], left=2),
     ]

@@ -358,14 +358,13 @@ def peer_versions():
     python = machine.output(str(interpreter), "--version")
     python = f"{python}, {machine.package('python3.12', 'python3.11')}"
     uvloop = (HERE / "uvloop" / "requirements.txt").read_text().strip().replace("==", " ")
-    boost = ("libboost1.83-dev", "libboost1.81-dev", "libboost1.74-dev")
     return [
         ("plumb", f"this repository, {machine.commit(build.ROOT)}"),
         ("raw_epoll", "in C, " + machine.package("libc6")),
         ("raw_io_uring", "in C, " + machine.package("liburing-dev")),
         ("libuv", machine.package("libuv1-dev")),
         ("libevent", machine.package("libevent-dev")),
-        ("asio", f"{machine.boost_asio()} of {machine.package(*boost)}"),
+        ("asio", machine.boost_asio(build.boost())),
         ("tokio", f"crates.io's {machine.locked_crate(lock, 'tokio')}, {rustc}"),
         ("python_asyncio", python),
         ("uvloop", f"PyPI's {uvloop}, the same Python"),

@@ -140,7 +140,7 @@ def write_docs(options, results, columns, targets):
         METHOD.format(runs=options.runs, items=options.items).rstrip(),
         report.markdown_table(["", ""], machine.describe() + [
             ("plumb", f"this repository, {machine.commit(build.ROOT)}"),
-            ("asio", f"{machine.boost_asio()} of {machine.package('libboost1.83-dev', 'libboost1.81-dev', 'libboost1.74-dev')}"),
+            ("asio", machine.boost_asio(build.boost())),
             ("oneTBB", machine.package("libtbb-dev")),
             ("tokio", machine.locked_crate(HERE / "tokio" / "Cargo.lock", "tokio")),
             ("Go", machine.output(build.find_go() or "go", "version")),

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds what is measured, with the flags that the measuring needs, and says what it built."""
+import functools
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+
+from harness import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
+PEERS = OUTPUT / "peers"
 LEAST_CARGO = (1, 85)
 
 # callgrind reads the fourth version of the debug format only.
@@ -59,7 +65,7 @@ class NativePrograms:
             + [f"-DCMAKE_C_COMPILER={self.c}", f"-DCMAKE_CXX_COMPILER={self.cxx}"]
             + ["-DCMAKE_BUILD_TYPE=Release"]
             + [f"-DCMAKE_C_FLAGS_RELEASE={FLAGS}", f"-DCMAKE_CXX_FLAGS_RELEASE={FLAGS}"]
-            + ["-DPLUMB_BUILD_BENCHMARKS=ON"]
+            + ["-DPLUMB_BUILD_BENCHMARKS=ON", f"-DPLUMB_BENCH_BOOST={boost()}"]
             + [f"-DPLUMB_{part}=OFF" for part in
                ("BUILD_TESTS", "BUILD_TOOLS", "BUILD_EXAMPLES", "INSTALL")]
         )
@@ -155,3 +161,63 @@ def python_with(requirements):
         run([interpreter, "-m", "pip", "--disable-pip-version-check", "install", "-r",
              requirements])
     return interpreter
+
+
+@functools.cache
+def boost():
+    """The folder of Boost's headers: the newest that Debian has, fetched once; without it, the distribution's."""
+    fetched = next(PEERS.glob("libboost*/usr/include"), None)
+    if fetched is not None:
+        return fetched
+    try:
+        return fetch_boost()
+    except (BuildError, OSError) as error:
+        progress(f"no newer Boost ({error}); the distribution's: {machine.boost_asio(machine.HEADERS)}")
+        return machine.HEADERS
+
+
+DEBIAN_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# Read after the machine's own, whose proxies are used and whose hooks are not run.
+APT = """\
+#clear APT::Update;
+APT::Sandbox::User "root";
+Acquire::Retries "1";
+Acquire::http::Timeout "20";
+Acquire::https::Timeout "20";
+Dir::Etc::SourceList "{folder}/sid.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::State::Lists "{folder}/lists";
+Dir::State::Status "{folder}/status";
+Dir::Cache "{folder}/cache";
+"""
+
+
+def fetch_boost():
+    """Unpacks the newest libboost1.NN-dev of Debian's sid, from the mirror that apt is set up with here. apt has
+    a state of its own for it, and the machine's stays as it is. @return the folder of the headers"""
+    progress("fetching the newest Boost that Debian has")
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    used = run(["apt-get", "update", "--print-uris"])
+    mirrors = set(re.findall(rf"'(\S+)/dists/{release}/InRelease'", used))
+    PEERS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=PEERS, prefix="apt-") as name:
+        folder = pathlib.Path(name)
+        config = folder / "apt.conf"
+        config.write_text(APT.format(folder=folder))
+        for each in ("lists", "cache", "boost"):
+            (folder / each).mkdir()
+        (folder / "status").touch()
+        (folder / "sid.list").write_text("".join(
+            f"deb [signed-by={DEBIAN_KEYS} target=Packages] {mirror} sid main\n"
+            for mirror in sorted(mirrors)))
+        # Its status doesn't tell whether one of them has it.
+        subprocess.run(["apt-get", "-c", config, "update"], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        known = run(["apt-cache", "-c", config, "search", "--names-only", r"^libboost1\.[0-9]+-dev$"])
+        numbers = list(map(int, re.findall(r"^libboost1\.(\d+)-dev ", known, re.MULTILINE)))
+        if not numbers:
+            raise BuildError("no mirror that apt uses here gives Debian's sid")
+        run(["apt-get", "-c", config, "download", f"libboost1.{max(numbers)}-dev/sid"], cwd=folder)
+        package = next(folder.glob("*.deb"))
+        run(["dpkg", "-x", package, folder / "boost"])
+        return (folder / "boost").rename(PEERS / package.stem) / "usr" / "include"

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 
+HEADERS = pathlib.Path("/usr/include")
+
 
 def output(*command):
     try:
@@ -54,13 +56,18 @@ def compiler(program):
     return first[0] if first else f"{program}: not installed"
 
 
-def boost_asio():
-    header = pathlib.Path("/usr/include/boost/asio/version.hpp")
+def boost_asio(include):
+    """Of Boost's headers in this folder, which a package was unpacked to where it is not `HEADERS`."""
+    header = include / "boost" / "asio" / "version.hpp"
     found = re.search(r"define BOOST_ASIO_VERSION (\d+)", header.read_text()) if header.exists() else None
     if not found:
-        return "asio"
+        return "not installed"
     number = int(found[1])
-    return f"asio {number // 100000}.{number // 100 % 1000}.{number % 100}"
+    version = f"asio {number // 100000}.{number // 100 % 1000}.{number % 100}"
+    if include == HEADERS:
+        return f"{version} of {package('libboost1.83-dev', 'libboost1.81-dev')}"
+    name, release, _ = include.parents[1].name.split("_")
+    return f"{version} of Debian sid's {name} {release}"
 
 
 def locked_crate(lock, name):

@@ -157,7 +157,7 @@ def write_docs(options, results, columns, single, targets):
         METHOD.format(runs=options.runs, reads=options.reads).rstrip(),
         report.markdown_table(["", ""], machine.describe() + [
             ("plumb", f"this repository, {machine.commit(build.ROOT)}"),
-            ("asio", f"{machine.boost_asio()} of {machine.package('libboost1.83-dev', 'libboost1.81-dev', 'libboost1.74-dev')}"),
+            ("asio", machine.boost_asio(build.boost())),
             ("C and C++", f"{machine.compiler('clang++-19')}, {build.FLAGS}"),
         ], left=2),
     ]

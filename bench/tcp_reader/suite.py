@@ -237,7 +237,7 @@ def write_docs(options, results, columns, targets):
         METHOD.format(runs=options.runs, bytes=options.bytes).rstrip(),
         report.markdown_table(["", ""], machine.describe() + [
             ("plumb", f"this repository, {machine.commit(build.ROOT)}"),
-            ("asio", f"{machine.boost_asio()} of {machine.package('libboost1.83-dev', 'libboost1.81-dev', 'libboost1.74-dev')}"),
+            ("asio", machine.boost_asio(build.boost())),
             ("C++", f"{machine.compiler('clang++-19')}; {machine.compiler('g++')}; {build.FLAGS}"),
         ], left=2),
     ]

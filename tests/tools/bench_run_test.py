@@ -15,7 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
-from harness import chart, report, suite  # noqa: E402
+from harness import chart, machine, report, suite  # noqa: E402
 from harness.counters import Counters  # noqa: E402
 
 
@@ -84,6 +84,16 @@ class bench_run(unittest.TestCase):
             rectangles = drawing.findall("{*}rect")
             self.assertEqual(len(rectangles), 3)  # the ground and two bars
             self.assertGreater(int(rectangles[1].get("width")), int(rectangles[2].get("width")))
+
+    def test_a_fetched_asio_is_told_by_its_headers_and_its_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            include = Path(folder) / "libboost1.90-dev_1.90.0-1+b2_amd64" / "usr" / "include"
+            self.assertEqual(machine.boost_asio(include), "not installed")
+            header = include / "boost" / "asio" / "version.hpp"
+            header.parent.mkdir(parents=True)
+            header.write_text("#define BOOST_ASIO_VERSION 103602 // 1.36.2\n")
+            self.assertEqual(machine.boost_asio(include),
+                             "asio 1.36.2 of Debian sid's libboost1.90-dev 1.90.0-1+b2")
 
     def test_an_unknown_suite_is_wrong_usage(self):
         run = subprocess.run([BENCH / "run", "nosuch"], capture_output=True, text=True)
