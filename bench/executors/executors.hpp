@@ -4,25 +4,35 @@
 //
 //   executors --what NAME [--count 1000000] [--threads 2]
 //
-// Does a tenth of it to warm up, then the whole, and prints one line of JSON: ns for each item. Exit: 0; 1 when the sums
-// are wrong; 2 for wrong usage, such as for what a library doesn't have.
+// Does a tenth of it to warm up, then the whole, and prints one line of JSON: ns for each item, and for two strands how
+// many items of the one ran between two of the other at most. Exit: 0; 1 when the sums are wrong; 2 for wrong usage, such
+// as for what a library doesn't have.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
+struct figures {
+    figures(double ns) : ns_per_item(ns) {}
+    figures(double ns, std::uint64_t between) : ns_per_item(ns), most_between(between) {}
+
+    double ns_per_item;
+    std::optional<std::uint64_t> most_between;
+};
+
 struct workload {
     char const* name;
-    /// @return ns an item
-    double (*run)(std::uint64_t count, int threads);
+    figures (*run)(std::uint64_t count, int threads);
 };
 
 /// Calls `f(n)`, which does n items.
@@ -57,6 +67,25 @@ public:
 private:
     std::atomic<std::uint64_t> left_;
     std::atomic<bool> over_{false};
+};
+
+/// Two strands on one thread: one is flooded, in the other an item posts itself again until the flood is over.
+struct beside_a_flood {
+    explicit beside_a_flood(std::uint64_t n) : left(n) {}
+
+    void flood() noexcept {
+        --left;
+        ++since;
+    }
+    /// The other item. @return whether to post it again
+    bool other() noexcept {
+        most = std::max(most, std::exchange(since, 0));
+        return left != 0;
+    }
+
+    std::uint64_t left;
+    std::uint64_t since = 0;
+    std::uint64_t most = 0;
 };
 
 /// Calls `produce(first, last)` on so many threads, with a part of the items each.
@@ -114,7 +143,13 @@ inline int run_executors(int argc, char** argv, std::span<workload const> known)
     }
     for (auto const& each : known) {
         if (std::strcmp(each.name, what) == 0) {
-            std::printf("{\"ns_per_item\": %.2f}\n", each.run(count, threads));
+            figures const found = each.run(count, threads);
+            std::printf("{\"ns_per_item\": %.2f", found.ns_per_item);
+            if (found.most_between) {
+                std::printf(", \"most_between\": %llu",
+                            static_cast<unsigned long long>(*found.most_between));
+            }
+            std::printf("}\n");
             return 0;
         }
     }

@@ -11,13 +11,12 @@ from harness import build, chart, machine, report, suite
 from harness.rounds import add_ratio, alternate
 
 HERE = pathlib.Path(__file__).resolve().parent
-ON_ONE_THREAD = ["post", "dispatch", "channel"]
+ON_ONE_THREAD = ["post", "dispatch", "channel", "two_strands"]
 ON_TWO = ["one_producer", "four_producers", "strand", "ping_pong", "mutex", "spawn", "fib",
           "skynet"]
 HAS = {
     "plumb": ON_ONE_THREAD + ON_TWO,
-    "asio": ["post", "dispatch", "channel", "one_producer", "four_producers", "strand",
-             "ping_pong", "spawn"],
+    "asio": ON_ONE_THREAD + ["one_producer", "four_producers", "strand", "ping_pong", "spawn"],
     "onetbb": ["one_producer", "four_producers", "spawn", "fib", "skynet"],
     "tokio": ["post", "channel", "one_producer", "four_producers", "ping_pong", "mutex", "spawn",
               "fib", "skynet"],
@@ -27,18 +26,21 @@ HAS = {
 CASES = [f"{peer}.{what}" for what in ON_ONE_THREAD + ON_TWO for peer in HAS if what in HAS[peer]]
 PHASES = ["timing"]
 THREADS = 2
+BATCH = 64
 
 
 def main(arguments):
     options = parse(arguments)
-    results = report.Results({"ns_per_item": "ns"})
+    results = report.Results({"ns_per_item": "ns", "most_between": "items"})
     commands = build_cases(options.cases, results)
     rounds = alternate(commands, options.runs, lambda command: json.loads(suite.run_program(
         [*command, "--count", options.items, "--threads", THREADS])), results)
     for case in (case for case in commands if case.startswith("plumb.")):
         for peer in (peer for peer in peers_of(case) if peer in commands):
             add_ratio(results, rounds, case, peer, "ns_per_item")
-    return suite.end("executors", options, results, [("ns_per_item", "ns an item", "{:,.1f}")],
+    return suite.end("executors", options, results,
+                     [("ns_per_item", "ns an item", "{:,.1f}"),
+                      ("most_between", "items between", "{:,.0f}")],
                      check_targets(commands, results), write_docs)
 
 
@@ -92,6 +94,10 @@ def check_targets(commands, results):
             best = max(ratios, key=ratios.get)
             targets.append(report.Target(case, f"ratio.ns_per_item.{best}", ratios[best], 1.0,
                                          "the best of the peers"))
+    if "plumb.two_strands" in commands:
+        targets.append(report.Target("plumb.two_strands", "most_between",
+                                     results.get("plumb.two_strands", "most_between"), BATCH,
+                                     "a strand gives way after so many"))
     return targets
 
 
@@ -101,6 +107,9 @@ def table_rows(cases, results):
         values = [results.get(f"{peer}.{what}", "ns_per_item") for peer in HAS]
         if any(value is not None for value in values):
             yield [what] + ["" if value is None else f"{value:,.1f}" for value in values]
+    between = [results.get(f"{peer}.two_strands", "most_between") for peer in HAS]
+    if any(value is not None for value in between):
+        yield ["items between"] + ["" if value is None else f"{value:,}" for value in between]
 
 
 METHOD = """\
@@ -108,7 +117,9 @@ ns for each of {items:,} items, after a tenth of that; medians of {runs} alterna
 in each round. On one thread, then with two:
 
 - `post`: an item that posts itself again. `dispatch`: from inside, where it is a call. `channel`: one
-  sender and one receiver, 64 values in between.
+  sender and one receiver, 64 values in between. `two_strands`: one is flooded with all items, in the
+  other one posts itself again meanwhile; `items between`: how many of the first run between two of the
+  second at most.
 - `one_producer`, `four_producers`: threads outside post to a pool of two. `strand`: one producer,
   through a strand on the pool. `ping_pong`: from one context to another, each with a thread of its own.
 - `mutex`: eight coroutines lock it in turn. `spawn`: items that are spawned and joined. `fib`: each call

@@ -48,6 +48,10 @@ void pool_queues::post(work& item) noexcept {
         }
         return;
     }
+    post_last(item);
+}
+
+void pool_queues::post_last(work& item) noexcept {
     // Under the lock to the end: the item may lead to the end of the pool.
     std::scoped_lock const locked(lock_);
     common_.push(item);

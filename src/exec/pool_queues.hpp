@@ -14,8 +14,8 @@ namespace plumb {
 
 /// What the threads of a pool take their work from, and where they sleep.
 ///
-/// Each worker has a deque, and there is a common queue for what comes from elsewhere, what doesn't fit, and an item that
-/// was run 16 times in a row and posts itself again. A worker takes its own newest, then the oldest of the common
+/// Each worker has a deque, and there is a common queue for what comes from elsewhere, what doesn't fit, what
+/// gives way, and an item that was run 16 times in a row and posts itself again. A worker takes its own newest, then the oldest of the common
 /// queue, then it searches: it steals the oldest of others. Every 64th time it looks into the common queue first, and
 /// every 1024th takes its own oldest, so that nothing waits forever.
 ///
@@ -41,6 +41,8 @@ public:
     void make_do_with(std::size_t workers) noexcept;
 
     void post(work& item) noexcept;
+    /// To the common queue.
+    void post_last(work& item) noexcept;
     void count_work(std::ptrdiff_t change) noexcept;
     /// Moves on to the phase.
     void go(phase to) noexcept;

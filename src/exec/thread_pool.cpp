@@ -50,6 +50,7 @@ public:
     }
 
     void post(work& w) noexcept { queues_.post(w); }
+    void post_last(work& w) noexcept { queues_.post_last(w); }
     void count_work(int change) noexcept { queues_.count_work(change); }
     [[nodiscard]] bool inside() const noexcept { return queues_.running_in_this_thread(); }
     [[nodiscard]] std::size_t started() const noexcept { return started_; }
@@ -105,6 +106,7 @@ thread_pool::executor_type::dispatch(std::coroutine_handle<> h) const noexcept {
     return std::noop_coroutine();
 }
 void thread_pool::executor_type::post(work* w) const noexcept { core_->post(*w); }
+void thread_pool::executor_type::post_last(work* w) const noexcept { core_->post_last(*w); }
 bool thread_pool::executor_type::running_in_this_thread() const noexcept { return core_->inside(); }
 thread_pool::executor_type const& thread_pool::executor_type::lasting() const noexcept {
     return core_->executor_;

@@ -256,6 +256,28 @@ TEST(strand_thread_test, never_runs_two_items_at_once_and_keeps_each_producers_o
     }
 }
 
+// A pool's thread takes its newest work first.
+TEST(strand_thread_test, gives_way_in_a_pool_after_a_batch) {
+    thread_pool pool(1);
+    pool_strand const flooded(pool.get_executor());
+    pool_strand const other(pool.get_executor());
+    std::string order;
+    std::vector<call> many;
+    many.reserve(256);
+    call one([&] { order += 'o'; });
+    call begin([&] {
+        for (int i = 0; i < 256; ++i) {
+            many.emplace_back([&] { order += 's'; });
+            flooded.post(&many.back());
+        }
+        other.post(&one);
+    });
+    pool.get_executor().post(&begin);
+    pool.join();
+    EXPECT_EQ(order.size(), 257u);
+    EXPECT_LE(order.find('o'), 64u) << order;
+}
+
 TEST(strand_thread_test, is_destroyed_by_whoever_is_last) {
     for (int round = 0; round < 200; ++round) {
         thread_pool pool(2);

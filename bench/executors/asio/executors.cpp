@@ -31,7 +31,7 @@ struct chain {
     }
 };
 
-double post(std::uint64_t count, int) {
+figures post(std::uint64_t count, int) {
     asio::io_context context(1);
     return time_items(count, [&](std::uint64_t n) {
         asio::post(context, chain{context, n});
@@ -40,7 +40,7 @@ double post(std::uint64_t count, int) {
     });
 }
 
-double dispatch(std::uint64_t count, int) {
+figures dispatch(std::uint64_t count, int) {
     asio::io_context context(1);
     return time_items(count, [&](std::uint64_t n) {
         std::uint64_t volatile ticks = 0;
@@ -68,19 +68,51 @@ double produce(E const& executor, std::uint64_t count, int producers) {
     });
 }
 
-double one_producer(std::uint64_t count, int threads) {
+figures one_producer(std::uint64_t count, int threads) {
     asio::thread_pool pool(static_cast<std::size_t>(threads));
     return produce(pool.get_executor(), count, 1);
 }
 
-double four_producers(std::uint64_t count, int threads) {
+figures four_producers(std::uint64_t count, int threads) {
     asio::thread_pool pool(static_cast<std::size_t>(threads));
     return produce(pool.get_executor(), count, 4);
 }
 
-double through_strand(std::uint64_t count, int threads) {
+figures through_strand(std::uint64_t count, int threads) {
     asio::thread_pool pool(static_cast<std::size_t>(threads));
     return produce(asio::make_strand(pool.get_executor()), count, 1);
+}
+
+figures two_strands(std::uint64_t count, int) {
+    asio::thread_pool pool(1);
+    auto const flooded = asio::make_strand(pool.get_executor());
+    auto const other = asio::make_strand(pool.get_executor());
+    struct again {
+        beside_a_flood& state;
+        asio::strand<asio::thread_pool::executor_type> const& here;
+        countdown& over;
+        void operator()() const {
+            if (state.other()) {
+                asio::post(here, again(*this));
+            } else {
+                over.end_one();
+            }
+        }
+    };
+    std::uint64_t most = 0;
+    double const ns = time_items(count, [&](std::uint64_t n) {
+        beside_a_flood state(n);
+        countdown over(1);
+        asio::post(pool, [&] {
+            for (std::uint64_t i = 0; i != n; ++i) {
+                asio::post(flooded, [&state] { state.flood(); });
+            }
+            asio::post(other, again{state, other, over});
+        });
+        over.wait();
+        most = state.most;
+    });
+    return {ns, most};
 }
 
 struct ball {
@@ -97,7 +129,7 @@ struct ball {
     }
 };
 
-double ping_pong(std::uint64_t count, int) {
+figures ping_pong(std::uint64_t count, int) {
     asio::io_context here(1);
     asio::io_context there(1);
     auto const keep_here = asio::make_work_guard(here);
@@ -116,7 +148,7 @@ double ping_pong(std::uint64_t count, int) {
     return ns;
 }
 
-double through_channel(std::uint64_t count, int) {
+figures through_channel(std::uint64_t count, int) {
     using executor = asio::io_context::executor_type;
     using values = asio::experimental::basic_channel<executor, asio::experimental::channel_traits<>,
                                                      void(error_code, std::uint64_t)>;
@@ -150,7 +182,7 @@ double through_channel(std::uint64_t count, int) {
 }
 
 /// From inside the pool, as the others do.
-double spawn(std::uint64_t count, int threads) {
+figures spawn(std::uint64_t count, int threads) {
     asio::thread_pool pool(static_cast<std::size_t>(threads));
     return time_items(count, [&](std::uint64_t n) {
         countdown over(n);
@@ -169,6 +201,7 @@ constexpr workload workloads[] = {
     {"one_producer", &one_producer},
     {"four_producers", &four_producers},
     {"strand", &through_strand},
+    {"two_strands", &two_strands},
     {"ping_pong", &ping_pong},
     {"channel", &through_channel},
     {"spawn", &spawn},

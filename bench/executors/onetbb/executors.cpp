@@ -11,7 +11,7 @@
 namespace {
 
 /// Threads beside the caller, which waits without working.
-double produce(std::uint64_t count, int threads, int producers) {
+figures produce(std::uint64_t count, int threads, int producers) {
     tbb::global_control const control(tbb::global_control::max_allowed_parallelism,
                                       static_cast<std::size_t>(threads) + 1);
     tbb::task_arena arena(threads + 1, 1);
@@ -26,19 +26,19 @@ double produce(std::uint64_t count, int threads, int producers) {
     });
 }
 
-double one_producer(std::uint64_t count, int threads) { return produce(count, threads, 1); }
-double four_producers(std::uint64_t count, int threads) { return produce(count, threads, 4); }
+figures one_producer(std::uint64_t count, int threads) { return produce(count, threads, 1); }
+figures four_producers(std::uint64_t count, int threads) { return produce(count, threads, 4); }
 
 /// The caller is one of the threads.
 template <class F>
-double time_in_arena(std::uint64_t count, int threads, F f) {
+figures time_in_arena(std::uint64_t count, int threads, F f) {
     tbb::global_control const control(tbb::global_control::max_allowed_parallelism,
                                       static_cast<std::size_t>(threads));
     tbb::task_arena arena(threads);
     return time_items(count, [&](std::uint64_t n) { arena.execute([&] { f(n); }); });
 }
 
-double spawn(std::uint64_t count, int threads) {
+figures spawn(std::uint64_t count, int threads) {
     return time_in_arena(count, threads, [](std::uint64_t n) {
         std::atomic<std::uint64_t> sum{0};
         tbb::task_group group;
@@ -60,7 +60,7 @@ std::uint64_t fib_task(int n) {
     return a + b;
 }
 
-double fib(std::uint64_t count, int threads) {
+figures fib(std::uint64_t count, int threads) {
     double const calls = static_cast<double>(fib_calls(fib_of(count)));
     return static_cast<double>(count) / calls * time_in_arena(count, threads, [](std::uint64_t n) {
                expect(fib_task(fib_of(n)) == fib_value(fib_of(n)));
@@ -86,7 +86,7 @@ std::uint64_t skynet_task(std::uint64_t number, std::uint64_t size) {
     return sum;
 }
 
-double skynet(std::uint64_t count, int threads) {
+figures skynet(std::uint64_t count, int threads) {
     return time_in_arena(count, threads, [](std::uint64_t n) {
         auto const size = skynet_of(n);
         expect(skynet_task(0, size) == size * (size - 1) / 2);

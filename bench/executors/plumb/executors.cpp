@@ -30,7 +30,7 @@ void run_here(thread_pool& pool, task<T> what) {
     over.wait();
 }
 
-double post(std::uint64_t count, int) {
+figures post(std::uint64_t count, int) {
     struct chain : work {
         chain(io_context& c, std::uint64_t n) : work(&run), context(c), left(n) {}
         static void run(work& w) noexcept {
@@ -51,7 +51,7 @@ double post(std::uint64_t count, int) {
 }
 
 /// From inside, where it is a resumption.
-double dispatch(std::uint64_t count, int) {
+figures dispatch(std::uint64_t count, int) {
     struct ticking {
         struct promise_type {
             ticking get_return_object() {
@@ -110,22 +110,67 @@ double produce(E const& executor, std::uint64_t count, int producers) {
     });
 }
 
-double one_producer(std::uint64_t count, int threads) {
+figures one_producer(std::uint64_t count, int threads) {
     thread_pool pool(threads);
     return produce(pool.get_executor(), count, 1);
 }
 
-double four_producers(std::uint64_t count, int threads) {
+figures four_producers(std::uint64_t count, int threads) {
     thread_pool pool(threads);
     return produce(pool.get_executor(), count, 4);
 }
 
-double through_strand(std::uint64_t count, int threads) {
+figures through_strand(std::uint64_t count, int threads) {
     thread_pool pool(threads);
     return produce(strand(pool.get_executor()), count, 1);
 }
 
-double ping_pong(std::uint64_t count, int) {
+figures two_strands(std::uint64_t count, int) {
+    struct flooding : work {
+        flooding() : work([](work& w) noexcept { static_cast<flooding&>(w).state->flood(); }) {}
+        beside_a_flood* state = nullptr;
+    };
+    using on_pool = strand<thread_pool::executor_type>;
+    struct again : work {
+        again(beside_a_flood& b, on_pool const& s, countdown& c)
+            : work(&run), state(b), here(s), over(c) {}
+        static void run(work& w) noexcept {
+            auto& self = static_cast<again&>(w);
+            if (self.state.other()) {
+                self.here.post(&self);
+            } else {
+                self.over.end_one();
+            }
+        }
+        beside_a_flood& state;
+        on_pool const& here;
+        countdown& over;
+    };
+    thread_pool pool(1);
+    on_pool const flooded(pool.get_executor());
+    on_pool const other(pool.get_executor());
+    std::vector<flooding> flood(count);
+    std::uint64_t most = 0;
+    double const ns = time_items(count, [&](std::uint64_t n) {
+        beside_a_flood state(n);
+        countdown over(1);
+        again item(state, other, over);
+        auto const begin = [&]() -> task<> {
+            for (std::uint64_t i = 0; i != n; ++i) {
+                flood[i].state = &state;
+                flooded.post(&flood[i]);
+            }
+            other.post(&item);
+            co_return;
+        };
+        run_here(pool, begin());
+        over.wait();
+        most = state.most;
+    });
+    return {ns, most};
+}
+
+figures ping_pong(std::uint64_t count, int) {
     struct ball : work {
         ball(io_context& a, io_context& b, std::uint64_t n, countdown& c)
             : work(&run), contexts{&a, &b}, left(n), over(c) {}
@@ -159,7 +204,7 @@ double ping_pong(std::uint64_t count, int) {
     return ns;
 }
 
-double through_channel(std::uint64_t count, int) {
+figures through_channel(std::uint64_t count, int) {
     static constexpr auto send = [](channel<std::uint64_t>& c, std::uint64_t n) -> task<> {
         for (std::uint64_t i = 0; i != n; ++i) {
             (void)co_await c.send(std::uint64_t(i));
@@ -186,7 +231,7 @@ double through_channel(std::uint64_t count, int) {
     });
 }
 
-double with_mutex(std::uint64_t count, int threads) {
+figures with_mutex(std::uint64_t count, int threads) {
     static constexpr auto lock_often = [](mutex& m, std::uint64_t& sum, std::uint64_t n) -> task<> {
         for (std::uint64_t i = 0; i != n; ++i) {
             auto const held = co_await m.lock();
@@ -207,7 +252,7 @@ double with_mutex(std::uint64_t count, int threads) {
     });
 }
 
-double spawn(std::uint64_t count, int threads) {
+figures spawn(std::uint64_t count, int threads) {
     static constexpr auto add = [](std::atomic<std::uint64_t>& sum) -> task<> {
         sum.fetch_add(1, std::memory_order_relaxed);
         co_return;
@@ -233,7 +278,7 @@ task<std::uint64_t> fib_task(int n) {
     co_return a + b;
 }
 
-double fib(std::uint64_t count, int threads) {
+figures fib(std::uint64_t count, int threads) {
     thread_pool pool(threads);
     double const calls = static_cast<double>(fib_calls(fib_of(count)));
     auto const all = [](int n) -> task<> { expect(co_await fib_task(n) == fib_value(n)); };
@@ -257,7 +302,7 @@ task<std::uint64_t> skynet_task(std::uint64_t number, std::uint64_t size) {
     co_return sum;
 }
 
-double skynet(std::uint64_t count, int threads) {
+figures skynet(std::uint64_t count, int threads) {
     thread_pool pool(threads);
     auto const all = [](std::uint64_t size) -> task<> {
         expect(co_await skynet_task(0, size) == size * (size - 1) / 2);
@@ -271,6 +316,7 @@ constexpr workload workloads[] = {
     {"one_producer", &one_producer},
     {"four_producers", &four_producers},
     {"strand", &through_strand},
+    {"two_strands", &two_strands},
     {"ping_pong", &ping_pong},
     {"channel", &through_channel},
     {"mutex", &with_mutex},

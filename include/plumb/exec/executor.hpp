@@ -19,7 +19,8 @@ namespace plumb {
 /// pointer to the `root_list` of its context, which then owns the coroutines that are launched on it; and
 /// `work_started()` with `work_finished()`: count what will post later, for which its context goes on running.
 /// And `lasting()`: an equal one that lives as long as its context; and `concurrent()`: whether several threads may be
-/// inside of it at once, as in a thread pool, which is the same for all equal ones.
+/// inside of it at once, as in a thread pool, which is the same for all equal ones; and `post_last(w)`, where `post` may
+/// let newer work run first: queues it behind what is queued.
 /// Source: coroutine-first i/o 3.
 template <class T>
 concept executor =
@@ -28,6 +29,16 @@ concept executor =
         t.post(w);
         { t == t } -> std::convertible_to<bool>;
     };
+
+/// Posts for who gives way to others: behind what is queued, where `post` isn't that anyway.
+template <executor E>
+void post_last(E const& e, work* w) {
+    if constexpr (requires { e.post_last(w); }) {
+        e.post_last(w);
+    } else {
+        e.post(w);
+    }
+}
 
 /// Whether several threads may be inside of `e` at once; false where its type doesn't say.
 template <executor E>

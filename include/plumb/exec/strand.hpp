@@ -16,8 +16,9 @@ namespace plumb {
 /// order in which they were posted. `async_run(strand(pool.get_executor()), f())`: all of `f` is serialised.
 ///
 /// A coroutine is inside while it runs; where it is suspended it has left, and others run. A dispatch runs inline only
-/// inside this very strand. After 64 items the strand is posted to the other executor again. Copies are equal
-/// and share the queue, which lives as long as one of them or anything in it; what it runs on must outlive that.
+/// inside this very strand. After 64 items the strand is posted to the other executor again, behind what is queued
+/// there. Copies are equal and share the queue, which lives as long as one of them or anything in it; what it runs on
+/// must outlive that.
 /// Where the other executor ends with work in the strand, that work is dropped.
 /// Threads: any. Allocates: when it is made, from the pool, and for `dispatch` from outside. Source: coroutine-first
 /// i/o 3.2.
@@ -72,7 +73,7 @@ private:
             if (f == fate::dropped) {
                 s.drop_all();
             } else if (s.run_batch()) {
-                s.inner.post(&s);
+                post_last(s.inner, &s);
                 return;
             }
             s.release();

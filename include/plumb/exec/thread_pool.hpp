@@ -33,6 +33,8 @@ public:
         /// @return `h` when called from one of the pool's threads, else `noop_coroutine` after it was posted
         [[nodiscard]] std::coroutine_handle<> dispatch(std::coroutine_handle<> h) const noexcept;
         void post(work* w) const noexcept;
+        /// Behind what is queued here and what came from elsewhere.
+        void post_last(work* w) const noexcept;
         [[nodiscard]] bool running_in_this_thread() const noexcept;
         [[nodiscard]] executor_type const& lasting() const noexcept;
         [[nodiscard]] root_list* roots() const noexcept;
