@@ -126,6 +126,46 @@ TEST_F(frame_allocation_test, a_frame_comes_from_its_first_parameter) {
     EXPECT_EQ(counts.references, 1);
 }
 
+task<int> awaits_a_call(owner& o) { co_return co_await of_first(o, 1); }
+task<int> awaits_a_name(owner& o) {
+    task<int> first = of_first(o, 1);
+    co_return co_await std::move(first);
+}
+task<> waits_at(owner&, gate& g) { co_await g; }
+task<> awaits_who_waits_at(owner& o, gate& g) { co_await waits_at(o, g); }
+
+#if __has_cpp_attribute(clang::coro_await_elidable) && defined(__OPTIMIZE__)
+constexpr int frames_of_a_call = 0;
+#else
+constexpr int frames_of_a_call = 1;
+#endif
+
+TEST_F(frame_allocation_test,
+       a_task_that_is_awaited_where_it_is_called_is_elided_where_the_compiler_can) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(awaits_a_call(o)), 1);
+    EXPECT_EQ(counts.allocations, 1 + frames_of_a_call);
+    EXPECT_EQ(counts.frames, 0);
+}
+
+TEST_F(frame_allocation_test, a_task_that_has_a_name_is_never_elided) {
+    owner o(counts);
+    EXPECT_EQ(loop.run(awaits_a_name(o)), 1);
+    EXPECT_EQ(counts.allocations, 2);
+    EXPECT_EQ(counts.frames, 0);
+}
+
+TEST_F(frame_allocation_test, a_task_that_is_destroyed_while_it_awaits_frees_each_frame_once) {
+    owner o(counts);
+    gate never;
+    async_run(loop.get_executor(), awaits_who_waits_at(o, never));
+    loop.run();
+    EXPECT_EQ(counts.frames, 1 + frames_of_a_call);
+    loop.roots().destroy_all();
+    EXPECT_EQ(counts.frames, 0);
+    EXPECT_EQ(counts.references, 1);
+}
+
 TEST_F(frame_allocation_test, a_frame_comes_from_its_second_parameter) {
     owner o(counts);
     EXPECT_EQ(loop.run(of_second(3, o)), 3);
@@ -221,7 +261,8 @@ TEST_F(frame_allocation_test, a_failure_is_thrown_at_the_call_and_can_be_handled
     owner o(counts);
     auto const handle = [&]() -> task<int> {
         try {
-            co_return co_await of_first(o, 1);
+            task<int> one = of_first(o, 1);  // with a name, so that it has a frame
+            co_return co_await std::move(one);
         } catch (std::bad_alloc const&) {
             co_return -1;
         }

@@ -9,6 +9,18 @@
 #include <type_traits>
 #include <utility>
 
+// Clang 20 and newer put the frame of a task that is awaited where it is called, `co_await f()`, into that of the task
+// which awaits it, when they are told that it ends within that expression: the handle goes through the executor, so that
+// they can't see it. Only where the body of `f` is in the same unit, and with optimization. Define it as nothing, for
+// a whole program, to have all frames from the pool.
+#if !defined(PLUMB_AWAIT_ELIDABLE)
+#if __has_cpp_attribute(clang::coro_await_elidable)
+#define PLUMB_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
+#else
+#define PLUMB_AWAIT_ELIDABLE
+#endif
+#endif
+
 namespace plumb {
 
 /// A coroutine that gives a `T` (a value, a reference or void) or an exception to the one that awaits it.
@@ -17,10 +29,11 @@ namespace plumb {
 /// symmetrically, so that chains of any length use constant stack. Move-only; whoever holds it owns the coroutine:
 /// destroying a task that wasn't started runs nothing, destroying a suspended one cancels what it awaits.
 /// Await it once, as an rvalue: `co_await f()` or `co_await std::move(t)`.
-/// Threads: its executor's. Allocates: its frame, from the pool or a frame resource; throws bad_alloc at the call.
+/// Threads: its executor's. Allocates: its frame, from the pool or a frame resource, unless the compiler puts it into
+/// that of the task which awaits it; throws bad_alloc at the call.
 /// Source: coroutine-first i/o 5.3.
 template <class T = void>
-class [[nodiscard]] task {
+class [[nodiscard]] PLUMB_AWAIT_ELIDABLE task {
 public:
     class promise_type;
 
