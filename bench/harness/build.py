@@ -49,22 +49,24 @@ def run(command, **options):
 
 
 class NativePrograms:
-    """The targets of bench/CMakeLists.txt, built by one compiler."""
+    """The targets of bench/CMakeLists.txt, built by one compiler, of COMPILERS unless others are given; these may be
+    several words, with semicolons between them."""
 
-    def __init__(self, compiler="clang"):
-        self.folder = OUTPUT / compiler
-        self.c, self.cxx = COMPILERS[compiler]
+    def __init__(self, name="clang", compilers=None, more_flags=""):
+        self.folder = OUTPUT / name
+        self.c, self.cxx = compilers or COMPILERS[name]
+        self.flags = f"{FLAGS} {more_flags}".rstrip()
 
     def configure(self):
         for compiler in (self.c, self.cxx):
-            if shutil.which(compiler) is None:
+            if shutil.which(compiler.split(";")[0]) is None:
                 raise BuildError(f"there is no {compiler}")
-        progress(f"configuring with {self.cxx}")
+        progress(f"configuring {self.folder.name} with {self.cxx}")
         run(
             ["cmake", "-S", ROOT, "-B", self.folder, "-G", "Ninja"]
             + [f"-DCMAKE_C_COMPILER={self.c}", f"-DCMAKE_CXX_COMPILER={self.cxx}"]
             + ["-DCMAKE_BUILD_TYPE=Release"]
-            + [f"-DCMAKE_C_FLAGS_RELEASE={FLAGS}", f"-DCMAKE_CXX_FLAGS_RELEASE={FLAGS}"]
+            + [f"-DCMAKE_{language}_FLAGS_RELEASE={self.flags}" for language in ("C", "CXX")]
             + ["-DPLUMB_BUILD_BENCHMARKS=ON", f"-DPLUMB_BENCH_BOOST={boost()}"]
             + [f"-DPLUMB_{part}=OFF" for part in
                ("BUILD_TESTS", "BUILD_TOOLS", "BUILD_EXAMPLES", "INSTALL")]
@@ -161,6 +163,14 @@ def python_with(requirements):
         run([interpreter, "-m", "pip", "--disable-pip-version-check", "install", "-r",
              requirements])
     return interpreter
+
+
+def clang_22(requirements):
+    """The C and C++ compilers of PyPI's ziglang, with libc++, as NativePrograms takes them."""
+    # They compile their libraries once, and keep them here.
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(OUTPUT / "zig"))
+    interpreter = python_with(requirements)
+    return tuple(f"{interpreter};-m;ziglang;{language}" for language in ("cc", "c++"))
 
 
 @functools.cache

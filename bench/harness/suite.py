@@ -49,12 +49,12 @@ def build_case(suite, case, native):
 SUFFIXES = {"clang": "", "gcc": "_gcc"}
 
 
-def build_by_both(suite, cases, targets, results):
+def build_by_both(suite, cases, targets, results, more=None):
     """The programs of each case by what is added to the names of metrics, and the folder of the first compiler.
-    `targets` are built by that alone."""
+    `targets` are built by that alone; `more` are builds beside those of both."""
     commands = {case: {} for case in cases}
     builds = {suffix: build.NativePrograms(compiler) for compiler, suffix in SUFFIXES.items()}
-    for suffix, native in builds.items():
+    for suffix, native in {**builds, **(more or {})}.items():
         native.configure()
         for target in targets if not suffix else ():
             native.build(target)

@@ -9,13 +9,14 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
-from harness import chart, machine, report, suite  # noqa: E402
+from harness import build, chart, machine, report, suite  # noqa: E402
 from harness.counters import Counters  # noqa: E402
 
 
@@ -169,6 +170,21 @@ class suites_of_coroutines(unittest.TestCase):
     def test_a_model_is_compared_in_the_same_shape(self):
         self.assertEqual(load_suite("layers").peers_of("coroutine.10"),
                          ["callback.10", "callback_pooled.10"])
+
+    def test_elision_is_left_out_where_its_compiler_cannot_be_had(self):
+        layers = load_suite("layers")
+
+        def no_compiler(_):
+            raise build.BuildError("no network")
+
+        options = layers.parse(["--phases", "elision,timing"])
+        self.assertIn("_elided", layers.suffixes_of(options))
+        with unittest.mock.patch.object(build, "clang_22", no_compiler), \
+                unittest.mock.patch.object(build, "progress"):
+            self.assertEqual(layers.elision_builds(options), {})
+        self.assertEqual(options.phases, ["timing"])
+        self.assertNotIn("_elided", layers.suffixes_of(options))
+        self.assertNotIn("elision", layers.parse(["--quick"]).phases)
 
     def test_ten_units_are_compiled_from_one_source(self):
         loaded = load_suite("compile")

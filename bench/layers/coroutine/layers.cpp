@@ -1,75 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's coroutines: the executor's type is known nowhere below the launch, and the state of an operation lies in the
-// frame that awaits it.
-#include "../layers.hpp"
-
-#include <plumb/exec/io_env.hpp>
-#include <plumb/exec/work.hpp>
-#include <plumb/task/async_run.hpp>
-#include <plumb/task/task.hpp>
-
-#include <coroutine>
+// Coroutines whose frames come from the pool.
+#include "../coroutines.hpp"
 
 namespace {
 
-class object {
-public:
-    class [[nodiscard]] operation : private plumb::work {
-    public:
-        operation() noexcept : work(&complete) {}
-
-        [[nodiscard]] bool await_ready() const noexcept { return false; }
-        void await_suspend(std::coroutine_handle<> h, plumb::io_env const& env) noexcept {
-            waiting_ = h;
-            env.executor.post(this);
-        }
-        void await_resume() const noexcept {}
-
-    private:
-        static void complete(work& w) noexcept { static_cast<operation&>(w).waiting_.resume(); }
-        std::coroutine_handle<> waiting_;
-    };
-
-    /// Completes when the queue comes to it.
-    operation async_io() noexcept { return operation(); }
-};
-
-plumb::task<> async_read_some(object& o) { co_await o.async_io(); }
-
-plumb::task<> async_read(object& o) {
-    for (int left = reads_of_a_level; left != 0; --left) {
-        co_await async_read_some(o);
-    }
-}
-
-plumb::task<> async_request(object& o) {
-    for (int left = reads_of_a_level; left != 0; --left) {
-        co_await async_read(o);
-    }
-}
-
-template <int Shape>
-plumb::task<> drive(object& o, layers_meter& meter) {
-    do {
-        if constexpr (Shape == 1) {
-            co_await o.async_io();
-        } else if constexpr (Shape == 2) {
-            co_await async_read_some(o);
-        } else if constexpr (Shape == 10) {
-            co_await async_read(o);
-        } else {
-            co_await async_request(o);
-        }
-    } while (meter.again());
-}
+// Of this unit alone, so that the compiler knows all that is done with it.
+class object : public coroutine_object {};
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    return run_layers(argc, argv, []<int Shape>(plumb::io_context& context, layers_meter& meter) {
-        object o;
-        plumb::async_run(context.get_executor(), drive<Shape>(o, meter));
-        (void)context.run();
-    });
-}
+int main(int argc, char** argv) { return run_coroutines<object>(argc, argv); }
