@@ -46,12 +46,15 @@ public:
     [[nodiscard]] bool exclusive() const noexcept { return exclusive_; }
     [[nodiscard]] bool has_multishot_receive() const noexcept { return has_multishot_receive_; }
 
-    /// @return the next submission entry, to be filled, or null while all are taken
+    /// @return the next submission entry, all zero, to be filled, or null while all are taken
     [[nodiscard]] io_uring_sqe* next() noexcept {
         if (ring_.sq.sqe_tail == first_untaken_ + submission_entries) [[unlikely]] {
             return nullptr;
         }
-        return &ring_.sq.sqes[ring_.sq.sqe_tail++ % submission_entries];
+        io_uring_sqe& entry = ring_.sq.sqes[ring_.sq.sqe_tail++ % submission_entries];
+        // What newer versions of liburing do here; their preparing functions leave fields as they were.
+        entry = io_uring_sqe();
+        return &entry;
     }
     /// Names an entry until it is submitted; below `submission_entries`.
     [[nodiscard]] unsigned index(io_uring_sqe const& entry) const noexcept {
