@@ -62,24 +62,23 @@ void io_errand::arrive() noexcept {
     std::uint8_t const before = state_.fetch_and(static_cast<std::uint8_t>(~away));
     if ((before & over) != 0) {
         --multiplexer_.pending_;
-        operation_.state_.now = io_operation::phase::done;
         go_home();
     } else if (begun_) {
         operation_.cancel();
     } else {
         begun_ = true;
         operation_.state_.now = io_operation::phase::idle;
-        operation_.start_arrived(multiplexer_, (before & stopped) != 0);
+        operation_.start_arrived(multiplexer_, (before & stopped) != 0 || withdrawn_);
     }
 }
 
 void io_errand::on_end(io_operation& op) noexcept {
     io_errand& self = of(op);
+    op.state_.now = io_operation::phase::sent;
     if ((self.state_.fetch_or(over) & away) == 0) {
         self.go_home();
         return;
     }
-    op.state_.now = io_operation::phase::sent;
     ++self.multiplexer_.pending_;  // until the node has arrived
 }
 
@@ -99,8 +98,8 @@ void io_errand::end(owned_work& node, fate f) noexcept {
     auto const waiting = self.waiting_;
     if (!self.goes_home_) {  // the multiplexer has ended first
         self.operation_.outcome_ = platform::failed_with(std::errc::operation_canceled);
-        self.operation_.state_.now = io_operation::phase::done;
     }
+    self.operation_.state_.now = io_operation::phase::done;
     self.destroy();
     if (f == fate::run) {
         waiting.resume();
@@ -109,7 +108,10 @@ void io_errand::end(owned_work& node, fate f) noexcept {
 
 void io_errand::withdraw(io_operation& op) noexcept {
     io_errand& self = of(op);
+    require(!self.goes_home_,
+            "a coroutine was destroyed while the end of its i/o was on the way to its executor");
     self.withdrawn_ = true;
+    self.unregister();  // first: a stop that is under way sends the errand
     if ((self.state_.load() & away) != 0) {
         self.multiplexer_.fetch_requests();
     }

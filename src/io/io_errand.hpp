@@ -40,6 +40,8 @@ public:
     }
     /// Before such an operation goes: tells nobody of it.
     static void withdraw(io_operation& op) noexcept;
+    /// Before its multiplexer goes, for an operation that has begun and not ended: the coroutine stays suspended.
+    static void forget(io_operation& op) noexcept { of(op).destroy(); }
 
 private:
     io_errand(io_operation& op, io_multiplexer& m) noexcept

@@ -4,6 +4,7 @@
 #include <plumb/base/assert.hpp>
 
 #include "io/io_crew.hpp"
+#include "io/io_errand.hpp"
 #include "io/io_lifecycle.hpp"
 #include "io/io_uring_backend.hpp"
 #include "io/readiness_backend.hpp"
@@ -13,12 +14,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 namespace plumb {
 namespace {
 
 constexpr bool reached(int count, int max_items) noexcept {
     return max_items >= 0 && count >= max_items;
+}
+
+void forget_errand(io_operation& op) noexcept {
+    if (io_errand::carries(op)) {
+        io_errand::forget(op);
+    }
 }
 
 constexpr int left(int count, int max_items) noexcept {
@@ -85,7 +93,22 @@ result<std::unique_ptr<io_multiplexer>> io_multiplexer::best_available(int threa
     return make(multiplexer_kind::epoll, threads);
 }
 
+/// Keeps the multiplexer while another thread than the driving one is in it: what that has posted may lead to the end.
+class io_multiplexer::outsider {
+public:
+    explicit outsider(io_multiplexer& m) noexcept : m_(m) { m_.outsiders_.fetch_add(1); }
+    outsider(outsider const&) = delete;
+    outsider& operator=(outsider const&) = delete;
+    ~outsider() { m_.outsiders_.fetch_sub(1); }
+
+private:
+    io_multiplexer& m_;
+};
+
 io_multiplexer::~io_multiplexer() {
+    while (outsiders_.load() != 0) {
+        std::this_thread::yield();
+    }
     drive_here();
     for (auto requested = requests_.take(); work* const item = requested.pop();) {
         owned_work::drop(*item);
@@ -101,6 +124,7 @@ io_multiplexer::~io_multiplexer() {
             io_operation& op = static_cast<io_operation&>(*timers->first());
             disarm(op);
             op.leave();
+            forget_errand(op);
             op.state_.now = io_operation::phase::done;
             op.outcome_ = platform::failed_with(std::errc::operation_canceled);
         }
@@ -108,6 +132,7 @@ io_multiplexer::~io_multiplexer() {
     while (queue_head_ != nullptr) {
         io_operation& op = *queue_head_;
         unqueue(op);
+        forget_errand(op);
         op.state_.now = io_operation::phase::done;
     }
     drop_posted();
@@ -430,11 +455,7 @@ void io_multiplexer::call_driver() noexcept {
 }
 
 void io_multiplexer::request(owned_work& item) noexcept {
-    std::unique_lock<std::mutex> lock;
-    if (crew_ != nullptr) {
-        lock = std::unique_lock(
-            crew_->mutex);  // to the end: the item may lead to the end of the multiplexer
-    }
+    outsider const here(*this);
     requests_.push(item);
     call_driver();
 }
@@ -452,6 +473,7 @@ void io_multiplexer::fetch_requests() noexcept {
 result<int> io_multiplexer::invoke(int max_items, std::int64_t end) noexcept {
     if (crew_ != nullptr && !is_inside()) {
         std::scoped_lock const lock(crew_->mutex);
+        forget_driver_outside();
         crew_->posted.splice(posted_.take());  // a signal's
         int const count = work_a_while(max_items, end);
         return count == 0 && (crew_->led || crew_->has_work() || pending_ != 0) ? -1 : count;
@@ -628,11 +650,7 @@ result<int> io_multiplexer::take_turns(std::int64_t end, int max_items) noexcept
     io_crew& crew = *crew_;
     int count = 0;
     std::unique_lock lock(crew.mutex);
-    if (!crew.led) {
-        driver_.store(
-            nullptr,
-            std::memory_order_relaxed);  // who cancelled something from outside drives no more
-    }
+    forget_driver_outside();
     bool works = max_items <= 0 || (crew.leads_first = !crew.leads_first);
     for (;; works = true) {
         if (works) {
@@ -713,7 +731,7 @@ int io_multiplexer::work_a_while(int max_items, std::int64_t end) noexcept {
 }
 
 void io_multiplexer::post_to_crew(work& item) noexcept {
-    // Under the mutex to the end: the item may lead to the end of the multiplexer.
+    outsider const here(*this);
     std::scoped_lock const lock(crew_->mutex);
     crew_->posted.push(item);
     if (!crew_->call_one()) {
@@ -721,9 +739,17 @@ void io_multiplexer::post_to_crew(work& item) noexcept {
     }
 }
 
+/// Who cancelled something from outside drives no more. Under the crew's mutex.
+void io_multiplexer::forget_driver_outside() noexcept {
+    if (!crew_->led) {
+        driver_.store(nullptr, std::memory_order_relaxed);
+    }
+}
+
 /// @return false where this thread drives already
 bool io_multiplexer::begin_visit() noexcept {
-    if (driven_here()) {
+    if (is_inside()) {
+        fetch_requests();
         return false;
     }
     std::unique_lock lock(crew_->mutex);
@@ -769,6 +795,7 @@ void io_multiplexer::post(work& item) noexcept {
     } else if (is_inside()) {
         posted_here_.push(item);
     } else {
+        outsider const here(*this);
         posted_.push(item);
         call_driver();
     }
@@ -778,17 +805,20 @@ void io_multiplexer::post(signal_work& item) noexcept {
     if (item.posted_.exchange(true)) {
         return;
     }
+    outsider const here(*this);
     // A handler may have interrupted the driving thread in the middle of its own queue.
     posted_.push(item);
     call_driver();
 }
 
 void io_multiplexer::wake() noexcept {
+    outsider const here(*this);
     woken_.store(true);
     call_driver();
 }
 
 void io_multiplexer::work_finished() noexcept {
+    outsider const here(*this);
     if (outside_work_.fetch_sub(1) == 1) {
         wake();
     }

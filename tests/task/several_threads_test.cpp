@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/io/io_context.hpp>
 
+#include <plumb/exec/manual_executor.hpp>
 #include <plumb/exec/strand.hpp>
 #include <plumb/exec/thread_pool.hpp>
 #include <plumb/exec/work_guard.hpp>
@@ -400,6 +401,49 @@ TEST_P(several_threads, destroyed_it_destroys_what_waits) {
     ASSERT_EQ(context->run_some(1, 0ms).value(), 1);
     context.reset();
     EXPECT_EQ(destroyed, 3);
+}
+
+TEST_P(several_threads, gone_first_it_lets_go_of_the_i_o_of_a_coroutine_from_elsewhere) {
+    auto ends = pipe_handle::anonymous_pipe().value();
+    bool destroyed = false;
+    struct at_the_end {
+        bool& noted;
+        ~at_the_end() { noted = true; }
+    };
+    auto const reading = [&]() -> task<> {
+        at_the_end const notes{destroyed};
+        std::array<std::byte, 8> room;
+        (void)co_await ends.reader.co_read(buffer(room));
+        ADD_FAILURE();
+    };
+    auto const begin = [&]() -> task<> { co_await run_on(executor(), reading()); };
+    {
+        manual_executor elsewhere;
+        async_run(elsewhere.get_executor(), begin());
+        elsewhere.run();
+        ASSERT_TRUE(context->run_some(-1, 0ms));  // the coroutine
+        ASSERT_TRUE(context->run_some(-1, 0ms));  // its read
+        context.reset();
+        EXPECT_FALSE(destroyed);
+    }
+    EXPECT_TRUE(destroyed);
+}
+
+// Whoever brings the last work home may still be inside of the context when `run` returns.
+TEST_P(several_threads, one_for_one_thread_may_end_as_soon_as_its_run_returns) {
+    if (simulated()) {
+        GTEST_SKIP() << "a pool is of real threads";
+    }
+    thread_pool pool(2);
+    auto const away = []() -> task<> { co_return; };
+    for (int round = 0; round < 300; ++round) {
+        io_context one(std::move(io_multiplexer::make(GetParam(), 1).value()));
+        auto const there_and_back = [&]() -> task<> {
+            co_await run_on(pool.get_executor(), away());
+        };
+        async_run(one.get_executor(), there_and_back());
+        ASSERT_TRUE(one.run());
+    }
 }
 
 TEST_P(several_threads, dispatch_is_inline_only_inside) {

@@ -21,11 +21,12 @@ namespace plumb {
 ///
 /// Of several threads one waits for i/o at a time and hands what has ended to the others, so that a coroutine goes on
 /// on any of them. Give each connection a `strand` over the executor: what is in it runs one after another. A handle
-/// may be used and closed on each of the threads, but not be moved while something is in flight on it; where two
-/// strands share it from the beginning, `set_multiplexer` comes before. What is no `co_await` of an operation needs a
+/// may be used and closed on each of the threads, but not be moved while something is in flight on it; a close comes
+/// before or after what another thread starts on it, not at the same time. Where two strands share it from the
+/// beginning, `set_multiplexer` comes before. What is no `co_await` of an operation needs a
 /// context for one thread: a started `io_operation_connection`, `with_deadline`, the streams of `aio`. So does a
 /// `zero_copy_write`, else it copies. Such a context also does a round trip for less: a server of many connections is
-/// better off with one on each thread.
+/// better off with one on each thread. A receiver of one such context closes no handle of another.
 /// Threads: `run` as said; `get_executor().post`, `dispatch` and `stop` from any.
 class io_context {
 public:

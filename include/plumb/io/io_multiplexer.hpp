@@ -179,11 +179,13 @@ private:
     result<int> lead(std::int64_t end, int max_items, bool may_wait) noexcept;
     int work_a_while(int max_items, std::int64_t end) noexcept;
     void post_to_crew(work& item) noexcept;
+    void forget_driver_outside() noexcept;
     bool begin_visit() noexcept;
     void end_visit() noexcept;
     [[nodiscard]] bool crew_needs_leader() noexcept;
 
     [[nodiscard]] bool is_inside() const noexcept;
+    class outsider;
     /// Wakes the thread that drives.
     void call_driver() noexcept;
     /// Has the thread that drives run `item`, before anything else.
@@ -247,6 +249,7 @@ private:
     work_inbox requests_;                       // of operations that were started elsewhere
     std::unique_ptr<io_crew> crew_;             // null where it is for one thread
     std::atomic<std::int64_t> outside_work_{0};
+    std::atomic<int> outsiders_{0};
     // Set by the driver before it sleeps, taken by whoever wakes it: at most one wake-up a sleep.
     std::atomic<bool> sleeping_{false};
     std::atomic<bool> woken_{false};
