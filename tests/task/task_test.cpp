@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -293,6 +294,28 @@ TEST_F(task_test, a_million_awaits_in_a_row_use_constant_stack) {
         co_return all;
     };
     EXPECT_EQ(loop.run(sum()), 1'000'000);
+}
+
+/// Awaits ten of the next lower level, one after another; each of the lowest looks how deep the stack is.
+task<int> tens(int levels, std::intptr_t& least, std::intptr_t& most) {
+    if (levels == 0) {
+        least = std::min(least, stack_depth());
+        most = std::max(most, stack_depth());
+        co_return 1;
+    }
+    int all = 0;
+    for (int i = 0; i < 10; ++i) {
+        all += co_await tens(levels - 1, least, most);
+    }
+    co_return all;
+}
+
+TEST_F(task_test, ten_million_awaits_in_seven_levels_use_constant_stack) {
+    PLUMB_SKIP_WITHOUT_TAIL_CALL();
+    auto least = std::numeric_limits<std::intptr_t>::max();
+    auto most = std::numeric_limits<std::intptr_t>::min();
+    EXPECT_EQ(loop.run(tens(7, least, most)), 10'000'000);
+    EXPECT_EQ(least, most);
 }
 
 task<int> nested(int levels, gate* at_the_bottom, std::intptr_t& stack) {
