@@ -72,6 +72,8 @@ class same_abi(unittest.TestCase):
     def difference(self, before, after):
         run = subprocess.run(["abidiff", "--suppressions", self.work / "of_no_concern",
                               before, after], text=True, capture_output=True)
+        if "execution should not have reached this point" in run.stderr:
+            self.skipTest(f"abidiff ended by a fault of its own: {run.stderr.strip()}")
         self.assertEqual(run.returncode & 3, 0, run.stderr)  # 1 and 2: it could not compare
         return run.stdout if run.returncode else ""
 

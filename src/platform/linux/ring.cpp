@@ -2,6 +2,7 @@
 #include "platform/linux/ring.hpp"
 
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 namespace plumb::platform {
@@ -31,6 +32,8 @@ constexpr int needed_operations[] = {
     IORING_OP_POLL_ADD, IORING_OP_ASYNC_CANCEL, IORING_OP_FSYNC,   IORING_OP_SYNC_FILE_RANGE,
 };
 
+constexpr auto any_place = std::numeric_limits<std::uint32_t>::max();
+
 }  // namespace
 
 ring::ring(ring&& other) noexcept { *this = std::move(other); }
@@ -43,6 +46,7 @@ ring& ring::operator=(ring&& other) noexcept {
     disabled_ = other.disabled_;
     single_issuer_ = other.single_issuer_;
     has_multishot_receive_ = other.has_multishot_receive_;
+    enter_fd_ = other.enter_fd_;
     enter_flags_ = other.enter_flags_;
     first_untaken_ = other.first_untaken_;
     return *this;
@@ -52,6 +56,12 @@ ring::~ring() { close(); }
 
 void ring::close() noexcept {
     if (std::exchange(open_, false)) {
+        if (enter_flags_ != 0) {
+            io_uring_rsrc_update known{};
+            known.offset = enter_fd_;
+            (void)io_uring_register(static_cast<unsigned>(ring_.ring_fd),
+                                    IORING_UNREGISTER_RING_FDS, &known, 1);
+        }
         io_uring_queue_exit(&ring_);
     }
 }
@@ -88,6 +98,8 @@ outcome ring::open(bool any_thread) noexcept {
         return made == -EINVAL ? -ENOSYS : made;
     }
     open_ = true;
+    enter_fd_ = static_cast<unsigned>(ring_.ring_fd);
+    enter_flags_ = 0;
     return probe();
 }
 
@@ -119,8 +131,14 @@ outcome ring::enable() noexcept {
         disabled_ = false;
     }
     // Spares each call a look-up. Known to this thread alone, also when it is taken back, which the kernel only
-    // checks with a single issuer. Nothing is lost where it is refused.
-    if (single_issuer_ && io_uring_register_ring_fd(&ring_) == 1) {
+    // checks with a single issuer, and where it is told the ring by its descriptor: newer versions of liburing tell
+    // it by the number, which on another thread is another ring's. Nothing is lost where it is refused.
+    io_uring_rsrc_update known{};
+    known.offset = any_place;
+    known.data = static_cast<std::uint64_t>(ring_.ring_fd);
+    if (single_issuer_ && io_uring_register(static_cast<unsigned>(ring_.ring_fd),
+                                            IORING_REGISTER_RING_FDS, &known, 1) == 1) {
+        enter_fd_ = known.offset;
         enter_flags_ = IORING_ENTER_REGISTERED_RING;
     }
     return 0;
@@ -142,9 +160,8 @@ outcome ring::enter(unsigned wait_for, std::int64_t timeout) noexcept {
         extra = reinterpret_cast<sigset_t*>(&argument);
         extra_size = sizeof(argument);
     }
-    int const entered =
-        io_uring_enter2(static_cast<unsigned>(ring_.enter_ring_fd),
-                        ring_.sq.sqe_tail - first_untaken_, wait_for, flags, extra, extra_size);
+    int const entered = io_uring_enter2(enter_fd_, ring_.sq.sqe_tail - first_untaken_, wait_for,
+                                        flags, extra, extra_size);
     first_untaken_ = IO_URING_READ_ONCE(*ring_.sq.khead);
     switch (entered) {
     case -EINTR:

@@ -134,6 +134,8 @@ private:
     bool disabled_ = false;
     bool single_issuer_ = false;
     bool has_multishot_receive_ = false;
+    // The ring's descriptor, or its number among those that the thread has registered.
+    unsigned enter_fd_ = 0;
     unsigned enter_flags_ = 0;
     unsigned first_untaken_ = 0;  // the first entry that the kernel has not taken
 };
