@@ -242,8 +242,10 @@ TEST_P(io_awaitable_test, a_stop_request_reaches_the_read_in_flight) {
 TEST_P(io_awaitable_test, a_stop_request_reaches_every_operation_in_flight) {
     auto listener = listen_socket_handle::listen(endpoint::loopback_v4(0)).value();
     listener.set_multiplexer(context->multiplexer());
+    auto full = stream_socket_handle::socket_pair().value();
+    full.first.set_multiplexer(context->multiplexer());
     std::string const block(64 << 10, 'x');
-    while (tcp.first.try_write(bytes_of(block))) {
+    while (full.first.try_write(bytes_of(block))) {
     }
     int ends = 0;
     auto const reading = [](io_env const&, io_handle& h, std::span<std::byte> m,
@@ -265,7 +267,7 @@ TEST_P(io_awaitable_test, a_stop_request_reaches_every_operation_in_flight) {
     };
     std::vector<program> programs;
     programs.push_back(reading(env, tcp.first, memory, ends));
-    programs.push_back(writing(env, tcp.first, bytes_of(block), ends));
+    programs.push_back(writing(env, full.first, bytes_of(block), ends));
     programs.push_back(accepting(env, listener, ends));
     programs.push_back(waiting(env, 1h, ends));
     programs.push_back(waiting(env, deadline(), ends));

@@ -155,6 +155,7 @@ TEST_P(io_multiplexer_test, complete_io_tells_how_many_it_completed) {
 }
 
 TEST_P(io_multiplexer_test, max_items_bounds_both_directions_of_one_handle) {
+    tcp = socket_pair();
     std::string const block(64 << 10, 'x');
     while (tcp.second.try_write(bytes_of(block))) {
     }

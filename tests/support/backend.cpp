@@ -79,6 +79,13 @@ stream_socket_handle::pair on_every_backend::tcp_pair() {
     return {std::move(client), std::move(server)};
 }
 
+stream_socket_handle::pair on_every_backend::socket_pair() {
+    auto pair = stream_socket_handle::socket_pair().value();
+    pair.first.set_multiplexer(multiplexer());
+    pair.second.set_multiplexer(multiplexer());
+    return pair;
+}
+
 pipe_handle::ends on_every_backend::pipe() {
     auto ends = pipe_handle::anonymous_pipe().value();
     ends.reader.set_multiplexer(multiplexer());

@@ -63,6 +63,8 @@ protected:
 
     /// Sockets that are connected over loopback, set to use the multiplexer.
     stream_socket_handle::pair tcp_pair();
+    /// Unix sockets, set to use it. Full, they stay so; TCP takes more when it has probed a full peer for a while.
+    stream_socket_handle::pair socket_pair();
     pipe_handle::ends pipe();
 
 private:
