@@ -35,6 +35,7 @@ pool_queues::worker* pool_queues::here() const noexcept {
 }
 
 bool pool_queues::running_in_this_thread() const noexcept { return inside_here.queues == this; }
+bool pool_queues::any_running_in_this_thread() noexcept { return inside_here.worker != nullptr; }
 
 bool pool_queues::gives_way(worker const& w, work const& item) noexcept {
     return w.runs == &item && w.in_a_row >= most_in_a_row;

@@ -50,6 +50,8 @@ public:
     /// Runs work until the end.
     void work_here(std::size_t worker) noexcept;
     [[nodiscard]] bool running_in_this_thread() const noexcept;
+    /// Whether this thread works for a pool, whichever.
+    [[nodiscard]] static bool any_running_in_this_thread() noexcept;
 
     /// When no worker works: makes this thread count as inside while it lives, and gives what is left.
     class remains {

@@ -4,6 +4,8 @@
 #include <plumb/base/assert.hpp>
 #include <plumb/io/io_multiplexer.hpp>
 
+#include "exec/pool_queues.hpp"
+
 namespace plumb {
 
 constinit thread_local io_multiplexer* this_thread_multiplexer = nullptr;
@@ -23,6 +25,10 @@ struct own_multiplexer {
 
 io_multiplexer& io_multiplexer::this_thread() noexcept {
     if (this_thread_multiplexer == nullptr) {
+        require(
+            !pool_queues::any_running_in_this_thread(),
+            "i/o or a timer was begun on a thread of a thread_pool, which drives no multiplexer: "
+            "await it by run_on on the executor of an io_context");
         static thread_local own_multiplexer own;
         if (own.made == nullptr) {
             auto best = best_available(1);

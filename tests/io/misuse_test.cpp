@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <plumb/io/io_operation_connection.hpp>
 
+#include <plumb/exec/thread_pool.hpp>
 #include <plumb/io/async_read.hpp>
 #include <plumb/io/async_wait.hpp>
 #include <plumb/io/io_context.hpp>
@@ -131,6 +132,17 @@ TEST(io_misuse_of_the_environment, a_multiplexer_of_the_thread_that_cannot_be_ha
             io_context const context;
         },
         "no i/o multiplexer can be had");
+}
+
+TEST(io_misuse_of_the_environment, a_timer_on_a_thread_of_a_pool) {
+    EXPECT_DEATH(
+        {
+            thread_pool pool(1);
+            work item([](work&) noexcept { (void)async_wait(1ms); });
+            pool.get_executor().post(&item);
+            pool.join();
+        },
+        "begun on a thread of a thread_pool");
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace plumb {
 
-/// A fixed number of threads that run what is posted. They do no i/o: see `io_context`.
+/// A fixed number of threads that run what is posted. They do no i/o and keep no time: for these there is `run_on` on an
+/// `io_context`.
 ///
 /// What is posted from elsewhere is begun in the order of the posts. What an item posts goes to the thread that it runs
 /// on, which takes the newest of those first: so a fork is followed into its depth, and few things are begun at

@@ -63,7 +63,8 @@ public:
                                                         int threads = 1) noexcept;
 
     /// The one that this thread drives: of the `io_context` that runs on it, else the thread's own, which is made by
-    /// `best_available(1)` on first use; terminates with a message where that fails.
+    /// `best_available(1)` on first use; terminates with a message where that fails. Not on a thread of a `thread_pool`,
+    /// where nobody would drive it: terminates there too.
     static io_multiplexer& this_thread() noexcept;
 
     /// Cancels what is in flight and delivers nothing of it. Handles may outlive it and can only be closed then.
