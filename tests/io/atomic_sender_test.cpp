@@ -53,6 +53,45 @@ TEST_P(atomic_sender_test, begins_when_the_multiplexer_comes_by) {
     EXPECT_EQ(text_of(*read.value), "hello");
 }
 
+TEST_P(atomic_sender_test, the_try_forms_are_atomic_too) {
+    auto const before = now();
+    for (atomic_async_read const& sender :
+         {atomic_async_read::try_async_read(ends.reader, buffer(memory)),
+          atomic_async_read::try_async_read_for(ends.reader, buffer(memory), 2ms),
+          atomic_async_read::try_async_read_until(ends.reader, buffer(memory), before + 3ms)}) {
+        read = {};
+        auto operation = connect(sender, recorder(read));
+        std::thread([&] { (void)operation.start(); }).join();
+        ASSERT_TRUE(drive_until([&] { return read.done(); }));
+        EXPECT_EQ(read.value->error(), std::errc::timed_out);
+    }
+    EXPECT_GE(now() - before, 3ms);
+
+    using connected =
+        io_operation_connection<atomic_async_write, recorder<io_result<const_buffers>>>;
+    record_of<async_write> written;
+    std::string const text = "x";
+    for (auto const& sender :
+         {atomic_async_write::try_async_write(ends.writer, bytes_of(text)),
+          atomic_async_write::try_async_write_for(ends.writer, bytes_of(text), 1s),
+          atomic_async_write::try_async_write_until(ends.writer, bytes_of(text), now() + 1s)}) {
+        written = {};
+        connected operation = connect(sender, recorder(written));
+        std::thread([&] { (void)operation.start(); }).join();
+        ASSERT_TRUE(drive_until([&] { return written.done(); }));
+        EXPECT_EQ(written.value->bytes_transferred(), 1u);
+    }
+    static_assert(std::same_as<atomic_async_barrier,
+                               decltype(atomic_async_barrier::try_async_barrier(ends.writer))>);
+    auto const kind = barrier_kind::wait_all;
+    static_assert(
+        std::same_as<atomic_async_barrier, decltype(atomic_async_barrier::try_async_barrier_for(
+                                               ends.writer, {}, kind, 1s))>);
+    static_assert(
+        std::same_as<atomic_async_barrier, decltype(atomic_async_barrier::try_async_barrier_until(
+                                               ends.writer, {}, kind, before))>);
+}
+
 TEST_P(atomic_sender_test, is_completed_by_poll_alone) {
     auto operation = reading();
     EXPECT_EQ(operation.poll(), io_status::pending) << "before its start";

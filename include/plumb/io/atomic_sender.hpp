@@ -11,6 +11,7 @@
 #include <plumb/io/async_write.hpp>
 #include <plumb/io/operation_relay.hpp>
 
+#include <chrono>
 #include <utility>
 
 namespace plumb {
@@ -62,9 +63,73 @@ public:
     };
 };
 
-using atomic_async_barrier = atomic_sender<async_barrier>;
-using atomic_async_read = atomic_sender<async_read>;
-using atomic_async_write = atomic_sender<async_write>;
+class atomic_async_read : public atomic_sender<async_read> {
+public:
+    using atomic_sender::atomic_sender;
+
+    static atomic_async_read try_async_read(io_handle& target,
+                                            io_request<buffers> request) noexcept {
+        return {target, request, std::chrono::nanoseconds(0)};
+    }
+    template <class Rep, class Period>
+    static atomic_async_read
+    try_async_read_for(io_handle& target, io_request<buffers> request,
+                       std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return {target, request, limit};
+    }
+    template <class Clock, class Duration>
+    static atomic_async_read
+    try_async_read_until(io_handle& target, io_request<buffers> request,
+                         std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return {target, request, limit};
+    }
+};
+
+class atomic_async_write : public atomic_sender<async_write> {
+public:
+    using atomic_sender::atomic_sender;
+
+    static atomic_async_write try_async_write(io_handle& target,
+                                              io_request<const_buffers> request) noexcept {
+        return {target, request, std::chrono::nanoseconds(0)};
+    }
+    template <class Rep, class Period>
+    static atomic_async_write
+    try_async_write_for(io_handle& target, io_request<const_buffers> request,
+                        std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return {target, request, limit};
+    }
+    template <class Clock, class Duration>
+    static atomic_async_write
+    try_async_write_until(io_handle& target, io_request<const_buffers> request,
+                          std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return {target, request, limit};
+    }
+};
+
+class atomic_async_barrier : public atomic_sender<async_barrier> {
+public:
+    using atomic_sender::atomic_sender;
+
+    static atomic_async_barrier
+    try_async_barrier(io_handle& target, io_request<const_buffers> request = {},
+                      barrier_kind kind = barrier_kind::wait_data_only) noexcept {
+        return atomic_async_barrier(target, request, kind, std::chrono::nanoseconds(0));
+    }
+    template <class Rep, class Period>
+    static atomic_async_barrier
+    try_async_barrier_for(io_handle& target, io_request<const_buffers> request, barrier_kind kind,
+                          std::chrono::duration<Rep, Period> const& limit) noexcept {
+        return atomic_async_barrier(target, request, kind, limit);
+    }
+    template <class Clock, class Duration>
+    static atomic_async_barrier
+    try_async_barrier_until(io_handle& target, io_request<const_buffers> request, barrier_kind kind,
+                            std::chrono::time_point<Clock, Duration> const& limit) noexcept {
+        return atomic_async_barrier(target, request, kind, limit);
+    }
+};
+
 using atomic_async_accept = atomic_sender<async_accept>;
 using atomic_async_connect = atomic_sender<async_connect>;
 using atomic_async_receive = atomic_sender<async_receive>;
