@@ -46,6 +46,20 @@ public:
         return awaitable{*this, t.coroutine()};
     }
 
+    /// Goes on here, behind everything that was posted there.
+    auto visit() noexcept {
+        struct awaitable {
+            elsewhere& there;
+
+            [[nodiscard]] bool await_ready() const noexcept { return false; }
+            void await_suspend(std::coroutine_handle<> h, io_env const&) noexcept {
+                there.trip_.visit(there.where_, h);
+            }
+            void await_resume() const noexcept {}
+        };
+        return awaitable{*this};
+    }
+
     /// Whether a stop request waits there.
     [[nodiscard]] bool busy() noexcept {
         forward_.unregister();
@@ -66,16 +80,14 @@ private:
 };
 
 /// Runs a task on another executor and gives its result on the caller's. A stop request of the caller reaches it.
-/// The other executor runs until the task has ended, and the caller is not destroyed before.
+/// The other executor runs until the caller has gone on, and the caller is not destroyed before.
 /// Threads: the executors'. Allocates: its frame, from the pool. Source: coroutine-first i/o 6.1.
 template <executor E, class T>
 task<T> run_on(E where, task<T> what) {
     elsewhere<E> there(std::move(where), co_await this_env());
     co_await there.run(what);
     while (there.busy()) {
-        // Behind everything that was posted there.
-        auto nothing = []() -> task<> { co_return; }();
-        co_await there.run(nothing);
+        co_await there.visit();
     }
     co_return what.take();
 }
