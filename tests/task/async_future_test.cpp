@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 
 namespace plumb::test {
 namespace {
@@ -35,6 +36,14 @@ TEST(async_future, throws_what_the_task_threw) {
     };
     auto future = async_future(pool.get_executor(), f());
     EXPECT_THROW((void)future.get(), std::runtime_error);
+}
+
+TEST(async_future, takes_the_stop_of_the_standard_library) {
+    thread_pool pool(1);
+    std::stop_source stop;
+    stop.request_stop();
+    auto const f = []() -> task<bool> { co_return (co_await this_env()).stop.stop_requested(); };
+    EXPECT_TRUE(async_future(pool.get_executor(), f(), stop.get_token()).get());
 }
 
 TEST(async_future, gives_the_value_when_the_parameters_are_gone) {

@@ -56,6 +56,22 @@ TEST_F(stopped_by_test, a_request_of_either_side_stops_it) {
     EXPECT_EQ(order, "--");
 }
 
+TEST_F(stopped_by_test, launchers_take_the_stop_of_the_standard_library) {
+    int completed = 0;
+    {
+        std::stop_source stop;
+        async_run(loop.get_executor(), receive(), stop.get_token());
+        async_run(loop.get_executor(), receive(), stop.get_token(),
+                  [&](task_result<int>& r) { completed += r.take() == 0; });
+        loop.run();
+        EXPECT_EQ(order, "");
+        stop.request_stop();
+    }
+    loop.run();
+    EXPECT_EQ(order, "--");
+    EXPECT_EQ(completed, 1);
+}
+
 TEST_F(stopped_by_test, a_request_from_before_is_seen) {
     std::stop_source stop;
     stop.request_stop();

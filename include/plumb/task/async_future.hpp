@@ -2,8 +2,11 @@
 #pragma once
 
 #include <plumb/task/async_run.hpp>
+#include <plumb/task/stopped_by.hpp>
 
+#include <concepts>
 #include <future>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -30,6 +33,12 @@ std::future<T> async_future(E where, task<T> what, stop_token stop = {}) {
                   }
               });
     return future;
+}
+
+/// With the stop of the standard library; its source need not outlive the task.
+template <executor E, class T, std::same_as<std::stop_token> Stop>
+std::future<T> async_future(E where, task<T> what, Stop stop) {
+    return async_future(std::move(where), stopped_by(std::move(stop), std::move(what)));
 }
 
 }  // namespace plumb

@@ -4,9 +4,11 @@
 #include <plumb/exec/nested_stop_source.hpp>
 #include <plumb/exec/stop_token.hpp>
 #include <plumb/exec/work.hpp>
+#include <plumb/task/async_run.hpp>
 #include <plumb/task/task.hpp>
 #include <plumb/task/with_stop.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <stop_token>
 #include <utility>
@@ -34,7 +36,7 @@ private:
     std::coroutine_handle<> waiting_;
 };
 
-/// Awaits a task that a `std::stop_token` stops too: `async_run(e, stopped_by(thread.get_stop_token(), f()))`. Gives what
+/// Awaits a task that a `std::stop_token` stops too: `scope.spawn(stopped_by(thread.get_stop_token(), f()))`. Gives what
 /// the task gives. The request may be made on any thread.
 /// Threads: the executor's. Allocates: its frame, from the pool, and what std::stop_callback does.
 template <class T>
@@ -52,6 +54,18 @@ task<T> stopped_by(std::stop_token token, task<T> given) {
         co_await next_turn();
     }
     co_return t.take();
+}
+
+/// `async_run` with the stop of the standard library; its source need not outlive the task.
+template <executor E, class T, std::same_as<std::stop_token> Stop>
+void async_run(E where, task<T> what, Stop stop) {
+    async_run(std::move(where), stopped_by(std::move(stop), std::move(what)));
+}
+template <executor E, class T, std::same_as<std::stop_token> Stop,
+          std::invocable<task_result<T>&> Completed>
+void async_run(E where, task<T> what, Stop stop, Completed completed) {
+    async_run(std::move(where), stopped_by(std::move(stop), std::move(what)), plumb::stop_token(),
+              std::move(completed));
 }
 
 }  // namespace plumb
