@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <latch>
 #include <memory>
+#include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -96,6 +98,17 @@ TEST_F(when_all_test, gives_a_vector_of_the_values_of_a_vector_of_tasks) {
     auto const values = loop.run(all());
     ASSERT_EQ(values.size(), 100u);
     EXPECT_EQ(values[99], 99);
+}
+
+static_assert(task_range<std::array<task<int>, 2>>);
+static_assert(!task_range<std::array<task<int>, 2>&>, "its owner keeps it");
+static_assert(!task_range<std::array<task<int>, 2> const>, "what is const can't be given away");
+static_assert(!task_range<std::span<task<int>>>, "nor what a view refers to");
+
+TEST_F(when_all_test, takes_tasks_from_any_range) {
+    EXPECT_EQ(loop.run(when_all(std::array{give(1), give(2)})), (std::vector{1, 2}));
+    auto const made = std::views::iota(0, 5) | std::views::transform(give);
+    EXPECT_EQ(loop.run(when_all(made)), (std::vector{0, 1, 2, 3, 4}));
 }
 
 TEST_F(when_all_test, runs_the_tasks_beside_one_another) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -93,6 +94,16 @@ TEST_F(when_any_test, takes_a_vector_of_tasks) {
         EXPECT_EQ(ended[first].take(), 3);
         auto none = co_await when_any(std::vector<task<int>>());
         EXPECT_EQ(none.index, 0u);
+    };
+    loop.run(any());
+}
+
+TEST_F(when_any_test, takes_tasks_from_any_range) {
+    auto const any = [&]() -> task<> {
+        auto [first, ended] =
+            co_await when_any(std::views::iota(7, 9) | std::views::transform(give));
+        EXPECT_EQ(ended.size(), 2u);
+        EXPECT_EQ(ended[first].take(), 7);
     };
     loop.run(any());
 }

@@ -3,6 +3,7 @@
 
 #include <plumb/task/children.hpp>
 #include <plumb/task/task.hpp>
+#include <plumb/task/task_range.hpp>
 
 #include <array>
 #include <cstddef>
@@ -84,6 +85,12 @@ inline task<> when_all(std::vector<task<>> given) {
     if (std::size_t const failed = all.decisive(); failed != tasks.size()) {
         tasks[failed].take();
     }
+}
+
+/// The same for the tasks of any range: `co_await when_all(ids | std::views::transform(fetch))`.
+template <task_range R>
+auto when_all(R&& given) {
+    return when_all(tasks_of(std::forward<R>(given)));
 }
 
 }  // namespace plumb

@@ -3,6 +3,7 @@
 
 #include <plumb/task/children.hpp>
 #include <plumb/task/task.hpp>
+#include <plumb/task/task_range.hpp>
 
 #include <array>
 #include <cstddef>
@@ -46,6 +47,12 @@ task<first_of<std::vector<task<T>>>> when_any(std::vector<task<T>> given) {
     co_await all.run(tasks);
     std::size_t const first = all.decisive();
     co_return {first, std::move(tasks)};
+}
+
+/// The same for the tasks of any range, such as a view that makes them.
+template <task_range R>
+auto when_any(R&& given) {
+    return when_any(tasks_of(std::forward<R>(given)));
 }
 
 }  // namespace plumb
