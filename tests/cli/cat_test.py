@@ -445,6 +445,41 @@ class OnEveryBackend:
                     cat.process.send_signal(signal.SIGINT)
                     self.assert_interrupted(cat.end(), signal.SIGINT)
 
+    def test_unix_datagrams_in_both_roles(self):
+        name, back = self.path("socket"), self.path("back")
+        with self.cat(f"unix-datagram-listen:{name}", "-", "--one-way",
+                      stdout=subprocess.PIPE) as cat:
+            self.assertEqual(self.listening(cat), f"unix:{name}")
+            subprocess.run(["socat", "-u", "-", f"UNIX-SENDTO:{name}"], input=b"no name",
+                           check=True, timeout=PATIENCE)
+            self.assertEqual(cat.process.stdout.read(7), b"no name")
+            cat.process.send_signal(signal.SIGINT)
+            self.assert_interrupted(cat.end(), signal.SIGINT)
+        self.assertFalse(os.path.exists(name), "it removes its socket")
+        with self.cat(f"unix-datagram-listen:{name}", "-", stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE) as cat:
+            self.listening(cat)
+            with Program("socat", "-T", "10", "-", f"UNIX-CONNECT:{name},type=2,bind={back}",
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+                os.write(other.process.stdin.fileno(), b"ping")
+                self.assertEqual(os.read(cat.process.stdout.fileno(), 100), b"ping")
+                os.write(cat.process.stdin.fileno(), b"pong")
+                self.assertEqual(os.read(other.process.stdout.fileno(), 100), b"pong")
+            cat.process.send_signal(signal.SIGINT)
+            self.assert_interrupted(cat.end(), signal.SIGINT)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+            server.bind(self.path("server"))
+            server.settimeout(PATIENCE)
+            with self.cat("-", f"unix-datagram:{self.path('server')}", stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as cat:
+                os.write(cat.process.stdin.fileno(), b"ping")
+                text, sender = server.recvfrom(100)
+                self.assertEqual(text, b"ping")
+                server.sendto(b"pong", sender)
+                self.assertEqual(os.read(cat.process.stdout.fileno(), 100), b"pong")
+                cat.process.send_signal(signal.SIGINT)
+                self.assert_interrupted(cat.end(), signal.SIGINT)
+
     def test_datagrams_keep_their_size_and_those_that_are_empty_are_no_end(self):
         with socket.socket(type=socket.SOCK_DGRAM) as sink:
             sink.bind(("127.0.0.1", 0))
@@ -843,7 +878,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((shown.returncode, shown.stderr), (0, b""))
         for word in ("FIRST", "SECOND", "--one-way", "--timeout", "--multiplexer", "--progress",
                      "file:PATH", "pipe:PATH", "tcp:HOST:PORT", "tcp-listen:", "unix:PATH",
-                     "unix-listen:PATH", "udp:HOST:PORT", "udp-listen:"):
+                     "unix-listen:PATH", "udp:HOST:PORT", "udp-listen:", "unix-datagram:PATH",
+                     "unix-datagram-listen:PATH"):
             self.assertIn(word, shown.stdout.decode())
 
 

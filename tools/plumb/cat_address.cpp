@@ -23,10 +23,16 @@ struct scheme {
 };
 
 constexpr scheme schemes[]{
-    {"file", kind::file, false},     {"pipe", kind::pipe, false},
-    {"tcp", kind::connect, false},   {"tcp-listen", kind::listen, false},
-    {"unix", kind::connect, true},   {"unix-listen", kind::listen, true},
-    {"udp", kind::datagrams, false}, {"udp-listen", kind::datagrams_of_first_sender, false},
+    {"file", kind::file, false},
+    {"pipe", kind::pipe, false},
+    {"tcp", kind::connect, false},
+    {"tcp-listen", kind::listen, false},
+    {"unix", kind::connect, true},
+    {"unix-listen", kind::listen, true},
+    {"udp", kind::datagrams, false},
+    {"udp-listen", kind::datagrams_of_first_sender, false},
+    {"unix-datagram", kind::datagrams, true},
+    {"unix-datagram-listen", kind::datagrams_of_first_sender, true},
 };
 
 /// `host:port`, or for what listens a port alone, which is one of this machine's own.
@@ -77,7 +83,8 @@ cat_address cat_address::parse(std::string_view text) try {
     auto const found = std::ranges::find(schemes, text.substr(0, colon), &scheme::name);
     if (colon == std::string_view::npos || found == std::end(schemes)) {
         throw std::invalid_argument("it begins with none of -, file:, pipe:, tcp:, tcp-listen:, "
-                                    "unix:, unix-listen:, udp: and udp-listen:");
+                                    "unix:, unix-listen:, udp:, udp-listen:, unix-datagram: "
+                                    "and unix-datagram-listen:");
     }
     made.kind = found->kind;
     if (made.kind == kind::file || made.kind == kind::pipe) {

@@ -29,7 +29,7 @@ namespace {
 using kind = cat_address::kind_type;
 using thing = inherited_handle::thing;
 
-/// Larger than any datagram.
+/// Larger than any datagram of UDP; a larger one of a unix socket is an error.
 constexpr std::size_t most_in_a_datagram = 65536;
 
 /// A standard stream of the process, which closing the handle closes; a terminal by other means than its flags.
@@ -103,6 +103,10 @@ task<> cat_side::open(deadline limit) {
         break;
     case kind::datagrams:
         open_datagrams();
+        if (address_.where.family() == endpoint::family_type::unix_domain) {
+            // Who has no name can't be answered.
+            check(datagrams_.bind(endpoint::unix_unnamed()), "connect to");
+        }
         check(datagrams_.connect(address_.where), "connect to");
         break;
     case kind::datagrams_of_first_sender:
@@ -177,9 +181,11 @@ void cat_side::open_datagrams() {
     take(datagrams_);
 }
 
-/// From then on it hears and answers only the one who sent first.
+/// From then on it hears and answers only the one who sent first. A unix socket without a name can't be answered, nor
+/// told from others.
 task<> cat_side::receive_first(deadline limit) {
     check(datagrams_.bind(address_.where), "listen on");
+    made_socket_file_ = !address_.where.path().empty();
     auto const where = check(datagrams_.local(), "listen on");
     tell("plumb cat: listening on {}\n", where.to_string());
     first_.resize(most_in_a_datagram);
@@ -187,7 +193,9 @@ task<> cat_side::receive_first(deadline limit) {
     auto const datagram = check(std::move(got), "read from");
     first_.resize(datagram.buffers.bytes());
     first_sender_ = datagram.from;
-    check(datagrams_.connect(first_sender_), "connect to");
+    if (first_sender_ != endpoint::unix_unnamed()) {
+        check(datagrams_.connect(first_sender_), "connect to");
+    }
 }
 
 task<io_result<buffers>> cat_side::read(buffer room) {

@@ -134,6 +134,8 @@ CLI::App* add_cat(CLI::App& app, cat_options& options) {
         "  unix:PATH  unix-listen:PATH     the same by a path, or by @ and a name\n"
         "  udp:HOST:PORT                   datagrams to and from there\n"
         "  udp-listen:[HOST:]PORT          datagrams from and to whoever sends first\n"
+        "  unix-datagram:PATH  unix-datagram-listen:PATH\n"
+        "                                  the same by a path, or by @ and a name; up to 64 KiB\n"
         "Bytes go from FIRST to SECOND, and also back where both can: files and pipes have one\n"
         "direction. Where the input of one direction ends, so does its output; the other goes on.\n"
         "Datagrams have no end: --one-way or --timeout ends what waits for them.\n"
