@@ -339,6 +339,49 @@ TEST_P(io_awaitable_test, what_completes_at_once_does_not_suspend) {
     EXPECT_EQ(rounds, 10);
 }
 
+TEST_P(io_awaitable_test, bytes_that_are_there_are_read_without_suspending) {
+    auto ends = pipe_handle::anonymous_pipe().value();
+    ends.reader.set_multiplexer(context->multiplexer());
+    std::string const text = "there";
+    std::uint64_t turns = 0;
+    // The first read may be the ring's. One that leaves room in its buffer has taken all: the next waits for more.
+    auto const pass = [&](io_env const&, std::span<std::byte> room) -> program {
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_TRUE(ends.writer.write(bytes_of(text), patience));
+            EXPECT_EQ(text_of(co_await ends.reader.co_read(buffer(room))), text);
+            turns = i == 0 ? context->multiplexer().counters().turns : turns;
+        }
+        EXPECT_EQ(context->multiplexer().counters().turns, turns);
+    };
+    auto p = pass(env, std::span(memory).first(text.size()));
+    ASSERT_TRUE(context->multiplexer().post([&] { p.start(); }));
+    ASSERT_TRUE(context->run());
+    EXPECT_TRUE(p.ended());
+}
+
+TEST_P(io_awaitable_test, what_there_is_room_for_is_written_without_suspending) {
+    if (GetParam() == multiplexer_kind::io_uring) {
+        GTEST_SKIP() << "a write is the ring's to do, together with others";
+    }
+    auto ends = pipe_handle::anonymous_pipe().value();
+    ends.writer.set_multiplexer(context->multiplexer());
+    std::string const text = "there";
+    auto const pass = [&](io_env const&, int& n) -> program {
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_TRUE(co_await ends.writer.co_write(bytes_of(text)));
+            ++n;
+        }
+    };
+    int rounds = 0;
+    auto p = pass(env, rounds);
+    ASSERT_TRUE(context->multiplexer().post([&] {
+        p.start();
+        EXPECT_TRUE(p.ended());
+    }));
+    ASSERT_TRUE(context->run());
+    EXPECT_EQ(rounds, 10);
+}
+
 program endless(io_env const&, io_handle* h, int& rounds, bool const& over) {
     while (!over) {
         if (h != nullptr) {

@@ -38,6 +38,26 @@ public:
             ++count_;
             return inner_.connect(h, e);
         };
+        table_.read_at = [](native_handle h, buffer const* b, std::size_t n,
+                            extent_type at) noexcept {
+            ++count_;
+            return inner_.read_at(h, b, n, at);
+        };
+        table_.try_read_at = [](native_handle h, buffer const* b, std::size_t n,
+                                extent_type at) noexcept {
+            ++count_;
+            return inner_.try_read_at(h, b, n, at);
+        };
+        table_.write_at = [](native_handle h, const_buffer const* b, std::size_t n,
+                             extent_type at) noexcept {
+            ++count_;
+            return inner_.write_at(h, b, n, at);
+        };
+        table_.sync_file = [](native_handle h, barrier_kind k, extent_type at,
+                              extent_type bytes) noexcept {
+            ++count_;
+            return inner_.sync_file(h, k, at, bytes);
+        };
         table_.poller_add = [](native_handle p, native_handle h, std::uint64_t key) noexcept {
             ++count_;
             return inner_.poller_add(p, h, key);

@@ -16,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -179,6 +180,31 @@ TEST_F(async_run_test, what_was_launched_since_the_first_root_of_a_source_can_be
     }
     EXPECT_TRUE(closed[0].open());
     EXPECT_EQ(order, "dcba");
+}
+
+TEST_F(async_run_test, what_is_launched_while_the_loop_ends_never_runs) {
+    int alive = 0;
+    bool ran = false;
+    gate never;
+    auto const late = [&](counted) -> task<> {
+        ran = true;
+        co_return;
+    };
+    struct launches {
+        std::function<void()> launch;
+        ~launches() { launch(); }
+    };
+    {
+        manual_loop ending;
+        auto const waits = [&](manual_loop& on) -> task<> {
+            launches const at_end{[&] { async_run(on.get_executor(), late(counted(alive))); }};
+            co_await never;
+        };
+        async_run(ending.get_executor(), waits(ending));
+        ending.run();
+    }
+    EXPECT_FALSE(ran);
+    EXPECT_EQ(alive, 0);
 }
 
 TEST_F(async_run_test, takes_an_executor_by_reference_too) {

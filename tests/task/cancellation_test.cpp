@@ -238,8 +238,9 @@ TEST_P(cancellation_test, an_operation_goes_on_after_another_was_cancelled) {
 }
 
 TEST_P(cancellation_test, a_stop_that_races_the_completion_gives_one_of_both_and_loses_nothing) {
-    for (auto const kind : {operation_kind::read, operation_kind::read_pooled,
-                            operation_kind::accept, operation_kind::receive}) {
+    for (auto const kind :
+         {operation_kind::read, operation_kind::read_pooled, operation_kind::accept,
+          operation_kind::receive, operation_kind::send}) {
         for (bool const stop_first : {true, false}) {
             stop_source stop(executor());
             int completions = 0;

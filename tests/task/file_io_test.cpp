@@ -10,6 +10,7 @@
 
 #include "platform/seam.hpp"
 #include "support/context.hpp"
+#include "support/counted_calls.hpp"
 
 #include <array>
 #include <string>
@@ -87,6 +88,32 @@ TEST_P(file_io_task_test, a_stop_ends_it_or_its_result_was_first) {
             }(f, source, before),
             source.token());
     }
+}
+
+TEST_P(file_io_task_test, a_stop_from_before_makes_no_system_call) {
+    auto f = with("0123456789");
+    stop_source stop(executor());
+    stop.request_stop();
+    run();
+    auto const before = context().multiplexer().counters().completions;
+    {
+        counted_calls const calls;
+        run(
+            [](file_handle& file) -> task<> {
+                std::array<std::byte, 4> memory{};
+                auto const read = co_await file.co_read({buffer(memory), 2});
+                EXPECT_EQ(read.error(), std::errc::operation_canceled);
+                auto const written = co_await file.co_write({bytes_of("no"), 0});
+                EXPECT_EQ(written.error(), std::errc::operation_canceled);
+                auto const stored = co_await file.co_barrier();
+                EXPECT_EQ(stored.error(), std::errc::operation_canceled);
+            }(f),
+            stop.token());
+        EXPECT_EQ(calls.made(), 0u);
+    }
+    EXPECT_EQ(context().multiplexer().counters().completions, before);
+    std::array<std::byte, 16> memory{};
+    EXPECT_EQ(text_of(f.read({buffer(memory), 0})), "0123456789");
 }
 
 TEST_P(file_io_task_test, a_coroutine_that_is_destroyed_waits_for_its_memory) {

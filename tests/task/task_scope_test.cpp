@@ -154,6 +154,61 @@ TEST_F(task_scope_test, a_failure_of_the_body_stops_the_children) {
     EXPECT_TRUE(thrown);
 }
 
+TEST_F(task_scope_test, what_is_spawned_after_the_stop_begins_stopped) {
+    auto const child = [&]() -> task<> {
+        order += (co_await this_env()).stop.stop_requested() ? 's' : '-';
+    };
+    loop.run(task_scope::run([&](task_scope& scope) -> task<> {
+        scope.request_stop();
+        scope.spawn(child());
+        order += 'b';
+        co_return;
+    }));
+    EXPECT_EQ(order, "bs");
+}
+
+/// Calls a function when it is destroyed.
+template <class F>
+class at_end {
+public:
+    explicit at_end(F f) : f_(std::move(f)) {}
+    at_end(at_end const&) = delete;
+    at_end& operator=(at_end const&) = delete;
+    ~at_end() { f_(); }
+
+private:
+    F f_;
+};
+
+TEST_F(task_scope_test, what_is_spawned_while_it_is_destroyed_never_runs) {
+    int alive = 0;
+    {
+        manual_loop ending;
+        auto const late = [&](counted) -> task<> {
+            order += 'l';
+            co_return;
+        };
+        auto const child = [&](task_scope& scope) -> task<> {
+            at_end const spawn([&] {
+                order += 'd';
+                scope.spawn(late(counted(alive)));
+            });
+            co_await one;
+        };
+        auto const whole = [&]() -> task<> {
+            co_await task_scope::run([&](task_scope& scope) -> task<> {
+                scope.spawn(child(scope));
+                co_await two;
+            });
+        };
+        async_run(ending.get_executor(), whole());
+        ending.run();
+        EXPECT_EQ(order, "");
+    }
+    EXPECT_EQ(order, "d");
+    EXPECT_EQ(alive, 0);
+}
+
 TEST_F(task_scope_test, destroyed_where_it_waits_it_destroys_its_children) {
     int alive = 0;
     {
