@@ -31,7 +31,7 @@ figures four_producers(std::uint64_t count, int threads) { return produce(count,
 
 /// The caller is one of the threads.
 template <class F>
-figures time_in_arena(std::uint64_t count, int threads, F f) {
+double time_in_arena(std::uint64_t count, int threads, F f) {
     tbb::global_control const control(tbb::global_control::max_allowed_parallelism,
                                       static_cast<std::size_t>(threads));
     tbb::task_arena arena(threads);
