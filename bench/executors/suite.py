@@ -125,10 +125,12 @@ in each round. On one thread, then with two:
 - `mutex`: eight coroutines lock it in turn. `spawn`: items that are spawned and joined. `fib`: each call
   of it forks, down to the leaves. `skynet`: a tree with ten branches at each node.
 
-asio posts where others spawn, which costs it less. tokio's runtime for one thread, or with two workers.
-Go's scheduler may use more threads than it runs at once, and its mutex may be taken again by who runs
-before those that wait; plumb's is handed over in order. A task of oneTBB that waits runs others on its
-own stack, so that joining suspends nothing.
+Where another is ahead: asio's `dispatch` calls a function whose type it knows, and is inlined; plumb's resumes a
+coroutine, by an `executor_ref`. asio posts where others spawn, which costs it less. Go's scheduler may use more
+threads than it runs at once, and its mutex may be taken again by who runs before those that wait; plumb's is
+handed over in order, so that each contended lock is a post to the pool, which wakes the other thread if it
+sleeps. tokio's runtime is for one thread, or has two workers. A task of oneTBB that waits runs others on its own
+stack, so that joining suspends nothing.
 """
 
 

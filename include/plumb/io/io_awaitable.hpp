@@ -15,7 +15,8 @@ namespace plumb {
 /// Affine: it takes the environment from the coroutine that awaits it, is cancelled by the environment's stop token
 /// and resumes on the environment's executor. Where a stop was already requested nothing is started. It doesn't
 /// suspend when the i/o completes at once, unless the loop's budget of such completions for this turn is used up.
-/// Threads: the multiplexer's. Allocates: never. Source: D2052R0 4.2, coroutine-first i/o 5.
+/// Threads: the multiplexer's, or any of a context for several. Allocates: never; on a context for several threads, a
+/// block from the pool where it waits. Source: D2052R0 4.2, coroutine-first i/o 5.
 template <class Sender>
 class [[nodiscard]] io_awaitable : private Sender::operation {
 public:

@@ -21,7 +21,8 @@ concept receiver_of =
 ///
 /// Movable until `start`, then pinned until `set_done`. Every started operation gets `set_value`, then exactly one
 /// `set_done`, unless it is destroyed before, which cancels it and waits for the kernel to let go of its buffers.
-/// Threads: the multiplexer's. Allocates: never. Source: D2052R0 4.3.
+/// Threads: the multiplexer's. Allocates: never; beside epoll, the first start on a file makes the threads that help.
+/// Source: D2052R0 4.3.
 template <class Sender, receiver_of<Sender> Receiver>
 class [[nodiscard]] io_operation_connection : private Sender::operation {
 public:

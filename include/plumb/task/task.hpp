@@ -27,7 +27,8 @@ namespace plumb {
 ///
 /// Lazy: it runs when it is awaited, on the executor and with the stop token of its awaiter, and transfers control
 /// symmetrically, so that chains of any length use constant stack. Move-only; whoever holds it owns the coroutine:
-/// destroying a task that wasn't started runs nothing, destroying a suspended one cancels what it awaits.
+/// destroying a task that wasn't started runs nothing, destroying a suspended one cancels what it awaits. What is on its
+/// way back to it (from `run_on`, a lock that it was just handed, a sender) must come first: stop the task and await it.
 /// Await it once, as an rvalue: `co_await f()` or `co_await std::move(t)`.
 /// Threads: its executor's. Allocates: its frame, from the pool or a frame resource, unless the compiler puts it into
 /// that of the task which awaits it; throws bad_alloc at the call.
