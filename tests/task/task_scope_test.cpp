@@ -182,30 +182,32 @@ private:
 
 TEST_F(task_scope_test, what_is_spawned_while_it_is_destroyed_never_runs) {
     int alive = 0;
+    auto const late = [&](counted) -> task<> {
+        order += 'l';
+        co_return;
+    };
+    auto const child = [&](task_scope& scope) -> task<> {
+        at_end const spawn([&] {
+            order += 'd';
+            scope.spawn(late(counted(alive)));
+        });
+        co_await one;
+    };
+    auto const body = [&](task_scope& scope) -> task<> {
+        scope.spawn(child(scope));
+        at_end const spawn([&] {
+            order += 'b';
+            scope.spawn(late(counted(alive)));
+        });
+        co_await two;
+    };
     {
         manual_loop ending;
-        auto const late = [&](counted) -> task<> {
-            order += 'l';
-            co_return;
-        };
-        auto const child = [&](task_scope& scope) -> task<> {
-            at_end const spawn([&] {
-                order += 'd';
-                scope.spawn(late(counted(alive)));
-            });
-            co_await one;
-        };
-        auto const whole = [&]() -> task<> {
-            co_await task_scope::run([&](task_scope& scope) -> task<> {
-                scope.spawn(child(scope));
-                co_await two;
-            });
-        };
-        async_run(ending.get_executor(), whole());
+        async_run(ending.get_executor(), task_scope::run(body));
         ending.run();
         EXPECT_EQ(order, "");
     }
-    EXPECT_EQ(order, "d");
+    EXPECT_EQ(order, "bd");
     EXPECT_EQ(alive, 0);
 }
 

@@ -174,7 +174,11 @@ public:
     void post_start() noexcept {
         scope_.left_.fetch_add(1);
         scope_.spawned_.add(*this);
-        env().executor.post(this);
+        // Where it is about to be destroyed with the rest, its node must not be left in a queue.
+        root_list const* const roots = env().executor.roots();
+        if (!scope_.spawned_.ends() && (roots == nullptr || !roots->ends())) {
+            env().executor.post(this);
+        }
     }
 
 private:
