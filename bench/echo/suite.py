@@ -150,7 +150,9 @@ def measure(options, commands, native, results):
         results.add(case, "traced_turns_per_request", counted["turns"])
 
     def allocations(case, command):
-        results.add(case, "allocations_per_request", counters.allocations(command, preload))
+        # What a run takes once varies with the most that one of its turns held.
+        results.add(case, "allocations_per_request", statistics.median(
+            counters.allocations(command, preload) for _ in range(5)))
 
     def memory(case, command):
         with Server(command) as server:
@@ -280,7 +282,8 @@ TCP_NODELAY and listen with a backlog of 4096; plumb's have cancellation enabled
   disturbed the timings.
 - **User instructions** (callgrind), **syscalls** and traced turns (strace) and **heap allocs**
   (calls to malloc and its like, `operator new` included) are counted in a run of {short:,} requests and
-  one of {long:,}; the difference is divided by that of the requests, so that start and end drop out.
+  one of {long:,}; the difference is divided by that of the requests, so that start and end drop out;
+  of the allocations, the median of five such differences.
   A traced server is slow, so more requests meet in one turn of its loop than in a timed run.
 - **Turns** are the returns of the loop's wait, for each request, as the server itself counts them.
   Traced turns are counted by the server too, or else are the system calls that wait.
