@@ -129,8 +129,8 @@ Where another is ahead: asio's `dispatch` calls a function whose type it knows, 
 coroutine, by an `executor_ref`. asio posts where others spawn, which costs it less. Go's scheduler may use more
 threads than it runs at once, and its mutex may be taken again by who runs before those that wait; plumb's is
 handed over in order, so that each contended lock is a post to the pool, which wakes the other thread if it
-sleeps. tokio's runtime is for one thread, or has two workers. A task of oneTBB that waits runs others on its own
-stack, so that joining suspends nothing.
+sleeps. tokio's runtime is for one thread, or has two workers. oneTBB's tasks are functions, without a
+frame of their own; one that waits runs others on its own stack, so that joining suspends nothing.
 """
 
 
